@@ -113,7 +113,11 @@ func (a *app) charts(ctx context.Context) error {
 		return a.Print(out, func(s cli.Screen) {
 			t := s.Table("region", "last complete chart", "age")
 			for _, r := range states {
-				t.Row(r.Region, describe(s, r), age(r.CompletedAt))
+				age := ""
+				if !r.CompletedAt.IsZero() {
+					age = words.Span(max(0, time.Since(r.CompletedAt)))
+				}
+				t.Row(r.Region, describe(s, r), age)
 			}
 			s.Draw(t, cli.Shorten("last complete chart"))
 		})
@@ -135,13 +139,6 @@ func describe(screen cli.Screen, s catalog.RegionState) cli.Cell {
 		Text:  fmt.Sprintf(text, screen.Moment(at)),
 		Short: fmt.Sprintf(text, words.Moment(at)),
 	}
-}
-
-func age(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return words.Span(max(0, time.Since(at)))
 }
 
 func searchCommand(a *app) *cobra.Command {
@@ -179,24 +176,20 @@ func searchCommand(a *app) *cobra.Command {
 
 func videoCommand(a *app) *cobra.Command {
 	c := a.Command("video", func(c *cobra.Command, args []string) error {
-		return a.video(c.Context(), args[0])
+		return a.browse(c.Context(), func(cat *catalog.Catalog) error {
+			h, err := cat.Video(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			out := report.NewHistory(h)
+			return a.Print(out, func(s cli.Screen) { drawHistory(s, out) })
+		})
 	})
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return cli.Hint(cli.Usagef("%w", err),
 			"write -- before an ID that begins with -: ingestor video -- -abcdefghij")
 	})
 	return c
-}
-
-func (a *app) video(ctx context.Context, id string) error {
-	return a.browse(ctx, func(c *catalog.Catalog) error {
-		h, err := c.Video(ctx, id)
-		if err != nil {
-			return err
-		}
-		out := report.NewHistory(h)
-		return a.Print(out, func(s cli.Screen) { drawHistory(s, out) })
-	})
 }
 
 func purgeCommand(a *app) *cobra.Command {

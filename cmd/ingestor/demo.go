@@ -127,7 +127,12 @@ func (a *app) demoDay(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	if len(runs) > 0 {
-		return a.demoSweep(ctx, cfg)
+		st, err := a.open(ctx, cfg, a.Logger(), nil)
+		if err != nil {
+			return err
+		}
+		_, err = st.sweep().Execute(ctx)
+		return errors.Join(err, st.Close())
 	}
 	charts := standin.Generator{Days: demoTicks}.Charts()
 	last := time.Now().Add(-5 * time.Minute)

@@ -67,16 +67,29 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 func (s *deps) sweeps() bool { return len(s.cfg.Ingest.Regions) > 0 }
 
 // wire makes the budget and the client of a sweep.
-func (s *deps) wire(ctx context.Context) (err error) {
+func (s *deps) wire(ctx context.Context) error {
 	if !s.sweeps() {
 		return nil
 	}
 	s.budget = report.Journaled(s.cred.Budget(s.ledger, s.cfg.Table(s.cred), s.log), s.cfg, s.cred)
-	s.client, err = newClient(ctx, s)
-	return err
+	gate, err := meter.New(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key, s.log)
+	if err != nil {
+		return err
+	}
+	if s.metrics != nil {
+		gate.Base = s.metrics.Measure(gate.Base, gate.Table.Method)
+	}
+	if s.client, err = youtube.New(ctx, s.cfg.YouTube.Endpoint, gate); err != nil {
+		return err
+	}
+	s.client.Retry.Tell = func(err error, wait time.Duration) {
+		s.log.Warn("request failed, retrying", "error", err, "wait", wait.Round(time.Millisecond))
+	}
+	return nil
 }
 
-// swept returns the credential of sweeps. Its key may be missing.
+// swept returns the credential of sweeps, which must have a limit on each bucket of a page. Its key
+// may be missing.
 func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	name := a.Credential
 	if name == "" {
@@ -87,24 +100,20 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 		return cred, cli.Hint(cli.Usagef("%w", err),
 			"choose one with --credential, or with credential: under ingest:")
 	}
-	return cred, limited(cfg, cred)
-}
-
-func limited(cfg *config.Config, cred config.Credential) error {
 	price, err := cfg.Costs.Price(report.PageMethod)
 	if err != nil {
-		return err
+		return cred, err
 	}
 	for _, cost := range price {
 		limits := func(l quota.Limit) bool { return l.Bucket == cost.Bucket }
 		if !slices.ContainsFunc(cred.Limits, limits) {
-			return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
+			return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
 				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
 					cred.Name, cost.Bucket, report.PageMethod),
 				"limits: replaces all the defaults: add one for %s", cost.Bucket)}
 		}
 	}
-	return nil
+	return cred, nil
 }
 
 func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
@@ -124,25 +133,6 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 
 // Close closes the ledger and the catalogue.
 func (s *deps) Close() error { return errors.Join(s.catalog.Close(), s.ledger.Close()) }
-
-func newClient(ctx context.Context, s *deps) (*youtube.Client, error) {
-	gate, err := meter.New(s.cfg.YouTube.Endpoint, s.cfg.Costs, s.budget, s.cred.APIKey.Key,
-		s.log)
-	if err != nil {
-		return nil, err
-	}
-	if s.metrics != nil {
-		gate.Base = s.metrics.Measure(gate.Base, gate.Table.Method)
-	}
-	client, err := youtube.New(ctx, s.cfg.YouTube.Endpoint, gate)
-	if err != nil {
-		return nil, err
-	}
-	client.Retry.Tell = func(err error, wait time.Duration) {
-		s.log.Warn("request failed, retrying", "error", err, "wait", wait.Round(time.Millisecond))
-	}
-	return client, nil
-}
 
 func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/user"
@@ -74,8 +75,12 @@ func (s *deps) jobCommand(j config.OwnJob) (job.Command, error) {
 		if err != nil {
 			return c, err
 		}
+		request, err := json.Marshal(j.Request)
+		if err != nil {
+			return c, err
+		}
 		c.Args = []string{self, requestName}
-		c.Env = append(c.Env, requestVariable+"="+encodeRequest(j.Request))
+		c.Env = append(c.Env, requestVariable+"="+string(request))
 	}
 	if j.User == "" {
 		return c, nil

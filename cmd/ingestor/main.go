@@ -48,8 +48,9 @@ func (a *app) root() *cobra.Command {
 		"costs", "prove", "spend", "exec", "reserve", "draw", "commit", "settle", "release", "adjust",
 		"reconcile", "suspend", "resume", "proxy", "mcp", "config", "import", "limits", "ledger",
 		"doctor", "notify")
-	root.AddCommand(onceCommand(a), a.Command("run", a.daemon), planCommand(a), a.Command("report", nil, freshnessCommand(a)),
-		requestCommand(a), a.Command("jobs", a.jobs), standinCommand(a), serveCommand(a), chartCommand(a),
-		searchCommand(a), videoCommand(a), purgeCommand(a))
+	root.AddCommand(onceCommand(a), a.Command("run", a.daemon), planCommand(a),
+		a.Command("report", nil, freshnessCommand(a)), requestCommand(a), a.Command("jobs", a.jobs),
+		standinCommand(a), serveCommand(a), chartCommand(a), searchCommand(a), videoCommand(a),
+		purgeCommand(a))
 	return root
 }

@@ -116,6 +116,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	return outcome(sum, err)
 }
 
+// outcome returns the error of a sweep that failed, was denied, or ended without every region.
 func outcome(sum ingest.Summary, err error) error {
 	if err != nil {
 		return err
@@ -126,11 +127,6 @@ func outcome(sum ingest.Summary, err error) error {
 	case ingest.Exhausted:
 		return &cli.Coded{Code: cli.ExitExhausted}
 	}
-	return incomplete(sum)
-}
-
-// incomplete returns the error of a sweep that ran to its end without every region.
-func incomplete(sum ingest.Summary) error {
 	code, missing := 0, 0
 	for _, r := range sum.Regions {
 		if r.Outcome == ingest.Complete || r.Outcome == ingest.Unavailable {
@@ -144,7 +140,7 @@ func incomplete(sum ingest.Summary) error {
 			code = cli.ExitFailed
 		}
 	}
-	err := fmt.Errorf("incomplete regions: %d of %d", missing, len(sum.Regions))
+	err = fmt.Errorf("incomplete regions: %d of %d", missing, len(sum.Regions))
 	return &cli.Coded{Code: code, Err: cli.Hint(err,
 		"the result shows why; fetched pages are kept, and the next sweep resumes there")}
 }

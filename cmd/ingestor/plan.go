@@ -82,7 +82,14 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	out.Planned, err = a.play(ctx, cfg, f)
 	out.Share = share
 	if err == nil && f.suggest {
-		out.suggest(ctx, plan.Wish{Zone: cfg.Ingest.Timezone, Share: share})
+		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
+		found, ok := out.Plan.Suggest(ctx, wish)
+		if !ok && len(out.Plan.Before) > 0 { // none fits from now on
+			found, ok = out.Plan.AfterReset().Suggest(ctx, wish)
+		}
+		if ok {
+			out.Suggestion = &found
+		}
 	}
 	if ctx.Err() != nil {
 		return errors.New("interrupted before the plan was complete")
@@ -99,7 +106,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err != nil {
 		return err
 	}
-	if !out.passes() {
+	if !out.Report.Fits() || len(out.Report.Over(out.Share)) > 0 {
 		return &cli.Coded{Code: cli.ExitExhausted}
 	}
 	return nil
@@ -110,19 +117,6 @@ type planned struct {
 	flags     planFlags
 	chartless bool // no catalogue yet to count a chart's pages
 }
-
-// suggest looks for a schedule that fits from now on or, if there is none, from the next reset.
-func (o *planned) suggest(ctx context.Context, wish plan.Wish) {
-	s, ok := o.Plan.Suggest(ctx, wish)
-	if !ok && len(o.Plan.Before) > 0 {
-		s, ok = o.Plan.AfterReset().Suggest(ctx, wish)
-	}
-	if ok {
-		o.Suggestion = &s
-	}
-}
-
-func (o *planned) passes() bool { return o.Report.Fits() && len(o.Report.Over(o.Share)) == 0 }
 
 // share parses --fail-over, and returns the share of each limit that peaks may reach: unbounded
 // without it. Manual charges may exceed the share of scheduled ones without costing any run its

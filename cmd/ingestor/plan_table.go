@@ -85,8 +85,12 @@ func drawLimits(s cli.Screen, o *planned) {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
 		amount := o.amount(s, u.Limit.Bucket)
-		table.Colored(fullColor(u), u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom), amount(u.Peak),
-			used, s.On(u.At.Truncate(time.Second)), amount(u.Margin),
+		var color cli.Color
+		if u.Margin <= 0 && u.Limit.Pace == nil {
+			color = cli.Yellow
+		}
+		table.Colored(color, u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom),
+			amount(u.Peak), used, s.On(u.At.Truncate(time.Second)), amount(u.Margin),
 			s.Bar(u.Peak, u.Cap, 12))
 	}
 	s.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
@@ -97,13 +101,6 @@ func drawLimits(s cli.Screen, o *planned) {
 func (o *planned) amount(s cli.Screen, bucket string) func(int64) string {
 	unit := report.UnitOf(o.Costs, bucket)
 	return func(n int64) string { return s.Amount(unit, n) }
-}
-
-func fullColor(u plan.Use) cli.Color {
-	if u.Margin <= 0 && u.Limit.Pace == nil {
-		return cli.Yellow
-	}
-	return ""
 }
 
 // drawDays draws the first days of a bucket, and the totals.
@@ -118,12 +115,17 @@ func drawDays(s cli.Screen, o *planned, bucket string) {
 	columns := []string{"day", ">planned", ">spent", ">runs", ">lost"}
 	if len(days) > 0 {
 		for _, u := range days[0].Windows {
-			columns = append(columns, ">peak "+columnOf(u.Limit))
+			name := u.Limit.Window.Text()
+			if u.Limit.Pace != nil {
+				name = quota.PaceName
+			}
+			columns = append(columns, ">peak "+name)
 		}
 	}
 	t := s.Table(append(columns, ">collisions", "first lost")...)
 	for _, d := range days[:min(len(days), firstDays)] {
-		row := []any{o.dateOf(d.Start), amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
+		date := d.Start.In(o.Plan.Reset.Zone).Format("2006-01-02 Mon")
+		row := []any{date, amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
 		for _, u := range d.Windows {
 			row = append(row, amount(u.Peak))
 		}
@@ -216,20 +218,17 @@ func saySuggestion(s cli.Screen, o *planned) {
 		text += fmt.Sprintf("  pages: %d\n", found.Pages)
 		replaced = "schedule:, timezone: and pages:"
 	}
-	if jobs := o.jobs(); len(jobs) > 0 {
+	var jobs []string
+	for _, l := range o.Plan.Lanes {
+		if l.Region != "" && l.Job != config.DefaultJob && !slices.Contains(jobs, l.Job) {
+			jobs = append(jobs, l.Job)
+		}
+	}
+	if len(jobs) > 0 {
 		text += fmt.Sprintf("\nIt is for all jobs: take %s out of %s.\n",
 			replaced, strings.Join(jobs, ", "))
 	}
 	s.Say("%s", text)
-}
-
-func (o *planned) jobs() (names []string) {
-	for _, l := range o.Plan.Lanes {
-		if l.Region != "" && l.Job != config.DefaultJob && !slices.Contains(names, l.Job) {
-			names = append(names, l.Job)
-		}
-	}
-	return names
 }
 
 // drawTakings draws the planned cost of a run of each job, and the source of that figure.
@@ -272,16 +271,4 @@ func besides(bucket string, several bool) string {
 		return " " + bucket
 	}
 	return ""
-}
-
-// dateOf returns the date of an upstream day in the zone of the reset.
-func (o *planned) dateOf(start time.Time) string {
-	return start.In(o.Plan.Reset.Zone).Format("2006-01-02 Mon")
-}
-
-func columnOf(l quota.Limit) string {
-	if l.Pace != nil {
-		return quota.PaceName
-	}
-	return l.Window.Text()
 }

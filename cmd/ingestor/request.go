@@ -23,14 +23,6 @@ const (
 	mostAnswer      = 64 << 10 // bytes of a response that are printed
 )
 
-func encodeRequest(r config.Request) string {
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // cannot happen: three strings
-	}
-	return string(text)
-}
-
 func requestCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: requestName, Short: "Send the request of a job", Hidden: true, Args: cli.Args(),

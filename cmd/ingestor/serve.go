@@ -10,7 +10,6 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
-	"quotabudget/internal/config"
 )
 
 func serveCommand(a *app) *cobra.Command {
@@ -43,14 +42,4 @@ func (a *app) serve(ctx context.Context, address string, demo bool) error {
 		return err
 	}
 	return errors.Join(a.ServeLedger(ctx, cfg, c, os.Environ()), c.Close())
-}
-
-// demoSweep fills the catalogue of the demo from its stand-in.
-func (a *app) demoSweep(ctx context.Context, cfg *config.Config) error {
-	st, err := a.open(ctx, cfg, a.Logger(), nil)
-	if err != nil {
-		return err
-	}
-	_, err = st.sweep().Execute(ctx)
-	return errors.Join(err, st.Close())
 }
