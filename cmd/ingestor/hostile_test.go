@@ -212,6 +212,7 @@ func TestTimesAndColors(t *testing.T) {
 }
 
 func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
 	_, env := holding(t, 0)
 	for _, test := range []struct {
 		name  string

@@ -58,6 +58,7 @@ func (p programs) Run() int {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	dirs := []string{"testdata"}
 	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"))
 	if data == "" {

@@ -24,6 +24,7 @@ func (c *interrupted) Err() error {
 
 // TestPlanInterrupted: an interrupted plan prints no part of it.
 func TestPlanInterrupted(t *testing.T) {
+	t.Parallel()
 	file := configFile(t, `
 credentials:
   - name: key1
