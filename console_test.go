@@ -48,7 +48,7 @@ func TestConsole(t *testing.T) {
 				if b[1] == "console" {
 					s.play(b[2])
 				} else if name := named.FindStringSubmatch(b[2]); name != nil {
-					s.write(name[1], b[2])
+					must(t, os.WriteFile(filepath.Join(s.dir, name[1]), []byte(s.here(b[2])), 0o600))
 				}
 			}
 			if *update && s.page != text {
@@ -125,10 +125,6 @@ func newShell(t *testing.T, env ...string) *shell {
 	return s
 }
 
-func (s *shell) write(name, text string) {
-	must(s, os.WriteFile(filepath.Join(s.dir, name), []byte(s.here(text)), 0o600))
-}
-
 // here is a text of the page with free addresses of this machine for those of the page.
 func (s *shell) here(text string) string {
 	return port.ReplaceAllStringFunc(text, func(page string) string {
@@ -156,7 +152,11 @@ func (s *shell) play(text string) {
 			time.Sleep(100 * time.Millisecond)
 			got = s.run(command)
 		}
-		s.learn(want, got)
+		// pair the entries' names on the page with those that were given here
+		there, here := entryID.FindAllString(want, -1), entryID.FindAllString(got, -1)
+		for i := range min(len(there), len(here)) {
+			s.ids[there[i]] = here[i]
+		}
 		if matches(lines(want), lines(got)) {
 			continue
 		}
@@ -181,14 +181,6 @@ func (s *shell) correct(step, printed string) {
 	s.at += strings.Index(s.page[s.at:], "$ "+step)
 	s.page = s.page[:s.at] + strings.Replace(s.page[s.at:], step, text, 1)
 	s.at += len(text)
-}
-
-// learn pairs the names of entries that a page shows with those that were given here.
-func (s *shell) learn(page, printed string) {
-	there, here := entryID.FindAllString(page, -1), entryID.FindAllString(printed, -1)
-	for i := range min(len(there), len(here)) {
-		s.ids[there[i]] = here[i]
-	}
 }
 
 // endsIn is how long a command of a page may take.

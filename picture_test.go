@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ const (
 
 // session is what the picture at the top of the README shows. The first commands are not in it.
 var session = struct{ before, shown []string }{
-	before: append(repeat(20, "quotactl spend --method youtube.search.list --label job=report"),
+	before: append(slices.Repeat(
+		[]string{"quotactl spend --method youtube.search.list --label job=report"}, 20),
 		"quotactl spend --units 300 --label job=backfill"),
 	shown: []string{
 		"ingestor once --region US,GB,DE,BR",
@@ -31,13 +33,6 @@ var session = struct{ before, shown []string }{
 		"quotactl spend --method youtube.search.list --label job=report",
 		"quotactl log --by job",
 	},
-}
-
-func repeat(n int, command string) (list []string) {
-	for range n {
-		list = append(list, command)
-	}
-	return list
 }
 
 const sessionConfig = `credentials:

@@ -13,41 +13,34 @@ import (
 // update makes the tests of generated files write them: go test . -run TestPicture -update
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// programs is the folder of both programs, which the first test that needs them builds.
-var programs struct {
-	once sync.Once
-	dir  string
-	err  error
-}
+// programs is the folder of both programs; "" until a test needs them.
+var programs string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if programs.dir != "" {
-		os.RemoveAll(programs.dir)
+	if programs != "" {
+		os.RemoveAll(programs)
 	}
 	os.Exit(code)
 }
 
-func build() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "documents-test-"); err != nil {
-		return "", err
+var build = sync.OnceValue(func() (err error) {
+	if programs, err = os.MkdirTemp("", "documents-test-"); err != nil {
+		return err
 	}
-	out, err := exec.Command("go", "build", "-o", dir, "./cmd/...").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", programs, "./cmd/...").CombinedOutput()
 	if err != nil {
-		return dir, fmt.Errorf("go build: %w\n%s", err, out)
+		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	return dir, nil
-}
+	return nil
+})
 
 // program is the path of a built program.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	tree(t)
-	programs.once.Do(func() { programs.dir, programs.err = build() })
-	if programs.err != nil {
-		t.Fatal(programs.err)
-	}
-	return filepath.Join(programs.dir, name)
+	must(t, build())
+	return filepath.Join(programs, name)
 }
 
 // must ends a test that cannot go on after an error.

@@ -31,34 +31,27 @@ type manual map[string]string
 // fullManual returns the manual of both programs: the help of each program and of all its commands.
 func fullManual(t *testing.T) manual {
 	t.Helper()
-	dir := filepath.Dir(program(t, "quotactl"))
-	pages.once.Do(func() {
-		pages.manual = manual{}
-		pages.err = errors.Join(pages.manual.add(dir, "quotactl"),
-			pages.manual.add(dir, "ingestor"))
-	})
-	must(t, pages.err)
-	return pages.manual
+	program(t, "quotactl")
+	m, err := manualOnce()
+	must(t, err)
+	return m
 }
 
-// pages holds the manual, which the first test that needs it reads.
-var pages struct {
-	once   sync.Once
-	manual manual
-	err    error
-}
+var manualOnce = sync.OnceValues(func() (manual, error) {
+	m := manual{}
+	return m, errors.Join(m.add("quotactl"), m.add("ingestor"))
+})
 
-// add runs a command with --help, and adds its help and that of its subcommands. dir holds the
-// program.
-func (m manual) add(dir string, words ...string) error {
+// add runs a command with --help, and adds its help and that of its subcommands.
+func (m manual) add(words ...string) error {
 	args := append(slices.Clone(words[1:]), "--help")
-	out, err := exec.Command(filepath.Join(dir, words[0]), args...).Output()
+	out, err := exec.Command(filepath.Join(programs, words[0]), args...).Output()
 	if err != nil {
 		return fmt.Errorf("%v --help: %w", words, err)
 	}
 	m[strings.Join(words, " ")] = string(out)
 	for _, command := range commandLine.FindAllStringSubmatch(section(string(out)), -1) {
-		err = errors.Join(err, m.add(dir, append(slices.Clone(words), command[1])...))
+		err = errors.Join(err, m.add(append(slices.Clone(words), command[1])...))
 	}
 	return err
 }

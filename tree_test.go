@@ -74,9 +74,9 @@ func glob(t *testing.T, pattern string) []string {
 
 // pkg is the part of the output of go list -json that the tests need.
 type pkg struct {
-	Dir, ImportPath, Name              string
-	Imports, TestImports, XTestImports []string
-	GoFiles                            []string
+	Dir, ImportPath, Name                    string
+	Imports, TestImports, XTestImports, Deps []string
+	GoFiles                                  []string
 }
 
 // packages returns the packages of the module by their names in the table of layers.
@@ -90,7 +90,7 @@ func packages(t *testing.T) map[string]pkg {
 
 var packagesOnce = sync.OnceValues(func() (map[string]pkg, error) {
 	out, err := exec.Command("go", "list",
-		"-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,GoFiles", "./...").Output()
+		"-json=Dir,ImportPath,Name,Imports,TestImports,XTestImports,Deps,GoFiles", "./...").Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			err = fmt.Errorf("go list: %w\n%s", err, exit.Stderr)

@@ -71,8 +71,16 @@ func TestUnderTheFilter(t *testing.T) {
 	file := filepath.Join(dir, "ingestor.prom")
 	once := filtered(t, dir, upstream, "once", "--metrics-file", file)
 	run := filtered(t, dir, upstream, "run")
-	run.sweeps(t)
-	run.terminate(t)
+	swept := regexp.MustCompile(`ingest_sweeps_total\{outcome="complete"\} [1-9]`)
+	await(t, &run.log, func() bool {
+		at := served.FindStringSubmatch(run.log.String())
+		return at != nil && swept.MatchString(get("http://"+at[1]+"/metrics"))
+	})
+	pid, err := strconv.Atoi(strings.TrimSpace(read(t, run.pid)))
+	must(t, err)
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
+		t.Error(err)
+	}
 	for _, p := range []*traced{once, run} {
 		if err := p.cmd.Wait(); err != nil { // strace ends as what it traces
 			t.Errorf("%v: %v\n%s", p.cmd.Args, err, p.log.String())
@@ -116,25 +124,6 @@ func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 		}
 	})
 	return p
-}
-
-// terminate asks the program itself, which runs, to end.
-func (p *traced) terminate(t *testing.T) {
-	pid, err := strconv.Atoi(strings.TrimSpace(read(t, p.pid)))
-	must(t, err)
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {
-		t.Error(err)
-	}
-}
-
-// sweeps waits until the daemon has swept, and says so.
-func (p *traced) sweeps(t *testing.T) {
-	t.Helper()
-	swept := regexp.MustCompile(`ingest_sweeps_total\{outcome="complete"\} [1-9]`)
-	await(t, &p.log, func() bool {
-		at := served.FindStringSubmatch(p.log.String())
-		return at != nil && swept.MatchString(get("http://"+at[1]+"/metrics"))
-	})
 }
 
 // forbidden are the system calls that both units forbid, as systemd on this machine reads their
