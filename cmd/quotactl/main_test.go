@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"os"
@@ -61,8 +62,17 @@ func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []stri
 		ts.Setenv("QUOTA_LEDGER", server.URL())
 		ts.Setenv("REDIS", server.Addr)
 	}
-	return map[string]func(*testscript.TestScript, bool, []string){"exit": clitest.Exit, "capture": capture,
-		"newer": newer, "redis": redis, "spoil": spoil}
+	return map[string]func(*testscript.TestScript, bool, []string){"exit": clitest.Exit,
+		"call": callHere, "capture": capture, "newer": newer, "redis": redis, "spoil": spoil}
+}
+
+// call CODE ARG...: runs the program in this process, which is cheaper than a new one, with the
+// environment of the script but not in its folder. It must end with the code.
+func callHere(ts *testscript.TestScript, neg bool, args []string) {
+	code := run(context.Background(), args[1:], ts.Stdout(), ts.Stderr(), ts.Getenv)
+	if neg || strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
 }
 
 // capture NAME REGEXP: the variable becomes what the group of the expression finds in the last
