@@ -173,9 +173,12 @@ func forecasts(ctx context.Context, src report.Source) (all []Event, err error) 
 	for _, f := range list {
 		loses := f.Verdict == plan.RunsDry || f.Verdict == plan.Lasts && f.Short()
 		if loses && f.ResetAt.After(f.At) {
-			all = append(all, Event{Name: config.OnForecast, Credential: f.Credential,
-				Bucket: f.Bucket, Text: f.Credential + ": " + f.Text(), at: f.At,
-				lasts: f.ResetAt.Sub(f.At)})
+			e := Event{Name: config.OnForecast, Credential: f.Credential, Bucket: f.Bucket,
+				Text: f.Credential + ": " + f.Text(), at: f.At, lasts: f.ResetAt.Sub(f.At)}
+			if !f.Slides {
+				e.ends = f.ResetAt
+			}
+			all = append(all, e)
 		}
 	}
 	return all, err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,10 +45,8 @@ type Notifier struct {
 	missed map[string][]missed // by credential; those of the last hour
 	// unmarked maps the claims of events that were sent but could not be marked to the time until
 	// which the events must not be sent again.
-	unmarked map[sentClaim]time.Time
+	unmarked map[quota.Claim]time.Time
 }
-
-type sentClaim struct{ credential, name string }
 
 type missed struct {
 	at   time.Time // time of the report
@@ -76,7 +75,7 @@ const (
 func New(source func() report.Source, environ []string, log *slog.Logger) *Notifier {
 	return &Notifier{Source: source, Environ: environ, Log: log, level: slog.LevelDebug,
 		holder: quota.NewID(time.Now()), pauses: make(map[string]*pause),
-		missed: make(map[string][]missed), unmarked: make(map[sentClaim]time.Time)}
+		missed: make(map[string][]missed), unmarked: make(map[quota.Claim]time.Time)}
 }
 
 // Notice notifies people of the events that a command has caused, with a quick look or a full one.
@@ -115,6 +114,7 @@ func (n *Notifier) Look(ctx context.Context, most time.Duration, quick bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
+	n.mark(ctx, src.Ledger)
 	all, err := events(ctx, src, quick)
 	if err != nil {
 		n.Log.Debug("cannot find all events to notify of", "error", err)
@@ -140,12 +140,14 @@ func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, a
 // send sends an event to a target, unless it has been sent or another process is sending it.
 func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Event) (bool, error) {
 	c := quota.Claim{Credential: e.Credential, Name: e.claim(t.name), Holder: n.holder, TTL: lease}
-	state, err := claims.Claim(ctx, c)
-	if err != nil || state != quota.ClaimWon {
+	n.mu.Lock()
+	_, sent := n.unmarked[c]
+	n.mu.Unlock()
+	if sent {
 		return false, nil
 	}
-	if n.sent(c) {
-		n.done(ctx, claims, c, e.lasts)
+	state, err := claims.Claim(ctx, c)
+	if err != nil || state != quota.ClaimWon {
 		return false, nil
 	}
 	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
@@ -167,16 +169,24 @@ func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
 }
 
-// sent reports whether the notifier has sent the event of a claim but could not mark the claim.
-func (n *Notifier) sent(c quota.Claim) bool {
+// mark marks what earlier looks could not, up to the first failure.
+func (n *Notifier) mark(ctx context.Context, claims quota.Claims) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return time.Now().Before(n.unmarked[sentClaim{c.Credential, c.Name}])
+	maps.DeleteFunc(n.unmarked, func(_ quota.Claim, until time.Time) bool {
+		return time.Until(until) <= 0
+	})
+	unmarked := maps.Clone(n.unmarked)
+	n.mu.Unlock()
+	for c, until := range unmarked {
+		if n.done(ctx, claims, c, time.Until(until)) != nil {
+			return
+		}
+	}
 }
 
 // done marks an event as sent. It claims the event again if the lease has lapsed or never existed.
 func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
-	lasts time.Duration) {
+	lasts time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTime)
 	defer cancel()
 	lasts = min(max(lasts, time.Second), quota.MaxWindow)
@@ -191,12 +201,13 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.unmarked, sentClaim{c.Credential, c.Name})
+	delete(n.unmarked, c)
 	if err != nil {
-		n.unmarked[sentClaim{c.Credential, c.Name}] = time.Now().Add(lasts)
+		n.unmarked[c] = time.Now().Add(lasts)
 		n.Log.Warn("cannot mark a notification as sent; another process may send it again",
 			"error", err)
 	}
+	return err
 }
 
 func (n *Notifier) paused(t target) bool {

@@ -237,10 +237,10 @@ func TestReceiverFails(t *testing.T) {
 }
 
 // TestMarkFails: a host that sends an event and then cannot reach the ledger to mark it does not
-// send it again, and marks it at a later look.
+// send it again. It marks it at a later look, with its smaller shares, even if it no longer holds.
 func TestMarkFails(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, false, "  at: [80%]")
+	e := newEnv(t, false, "  at: [50%, 80%]")
 	file := strings.TrimPrefix(e.cfg.Ledger, "sqlite:")
 	e.answers = []http.HandlerFunc{func(http.ResponseWriter, *http.Request) {
 		must(t, os.Rename(file, file+".away"))
@@ -249,10 +249,34 @@ func TestMarkFails(t *testing.T) {
 	n := e.host()
 	n.Look(t.Context(), look, true)
 	must(t, os.Rename(file+".away", file))
+	for _, at := range []int64{90, 80, 50} {
+		e.cfg.Notify.At = []int64{at}
+		n.Look(t.Context(), look, true)
+		n = e.host()
+	}
 	n.Look(t.Context(), look, true)
-	e.host().Look(t.Context(), look, true)
 	if e.requests() != 1 || !strings.Contains(e.log.String(), "cannot mark") {
 		t.Errorf("%d requests, want 1; log:\n%s", e.requests(), &e.log)
+	}
+}
+
+// A forecast until a reset has the same ID whenever it is sent.
+func TestForecastID(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, true, "  on: [forecast]\n"+
+		"ingest: {regions: [US, GB], pages: 4, schedule: '*/10 * * * *', stagger: 0s}")
+	day, err := quota.ParseWindow("day", "UTC")
+	must(t, err)
+	e.cfg.Credentials[0].Limits[0].Window = day
+	noon := time.Now().Truncate(24 * time.Hour).Add(12 * time.Hour)
+	e.answers = []http.HandlerFunc{answer(401)}
+	for i := range 2 {
+		e.redis.SetNow(t, noon.Add(time.Duration(i)*61*time.Second))
+		e.host().Look(t.Context(), look, false)
+	}
+	e.sent("default")
+	if len(slices.Compact(e.ids)) != 1 {
+		t.Errorf("IDs %q", e.ids)
 	}
 }
 

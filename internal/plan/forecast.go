@@ -75,6 +75,7 @@ type Forecast struct {
 	Bucket         string
 	At             time.Time
 	ResetAt        time.Time // the next reset; if all windows slide, one window from now
+	Slides         bool      // ResetAt is not a reset, because all windows slide
 	Verdict        Verdict
 	DryAt          time.Time // first denial with the likely spending
 	Earliest       time.Time // DryAt with more spending than on nine of ten days
@@ -94,7 +95,6 @@ type Forecast struct {
 	history time.Duration // length of the log
 	amount  Amount
 	window  quota.Window   // the longest calendar window, if it ends at ResetAt
-	slides  bool           // ResetAt is not a reset, because all windows slide
 	brakes  []string       // names of throttles and paces
 	zone    *time.Location // the reader's; nil for UTC only
 }
@@ -127,7 +127,7 @@ func ForecastOf(b Bucket) Forecast {
 	o := newOutlook(b)
 	f := Forecast{
 		Bucket: b.Name, At: b.At, ResetAt: o.end, Verdict: Lasts, Remaining: max(0, o.now),
-		amount: b.Amount, window: o.window, slides: o.slides, brakes: o.brakes,
+		amount: b.Amount, window: o.window, Slides: o.slides, brakes: o.brakes,
 	}
 	if len(b.Spent) > 0 {
 		f.history = b.At.Sub(b.Spent[0].At)

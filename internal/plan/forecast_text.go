@@ -118,7 +118,7 @@ func (f Forecast) losses() string {
 }
 
 func (f Forecast) reset() string {
-	if f.slides {
+	if f.Slides {
 		return f.clock(f.ResetAt)
 	}
 	if f.Verdict == Lasts {
