@@ -218,8 +218,11 @@ func refusalOf(err error) *refusal {
 		return ambiguous("%v", unclear)
 	}
 	if unclear, ok := errors.AsType[*costs.PriceError](err); ok {
-		return refusef(http.StatusBadRequest, "unpriceable", "request cannot be priced", "%v",
-			unclear)
+		status := http.StatusBadRequest
+		if errors.Is(err, context.DeadlineExceeded) { // of the journal, so a retry may succeed
+			status = http.StatusServiceUnavailable
+		}
+		return refusef(status, "unpriceable", "request cannot be priced", "%v", unclear)
 	}
 	for _, row := range gateErrors {
 		if errors.Is(err, row.err) {
