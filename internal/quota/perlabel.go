@@ -256,7 +256,8 @@ func checkUnlabelled(costs ...Cost) error {
 }
 
 // MaxValues is how many values of a label may be active under one limit. A value is active if it
-// was charged or held in the limit's window, or in the last hour if that is longer.
+// was charged or held in the limit's window, or in the last hour if that is longer. Calls that
+// begin values at the same moment can pass the bound by their number.
 const MaxValues = 1000
 
 // withNewValues asks for the charge. If it would begin the log of a label's value, withNewValues
