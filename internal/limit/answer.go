@@ -61,15 +61,6 @@ func TooMany(h http.Header, asks []Ask) Problem {
 	return p
 }
 
-// unavailable returns the problem of a request that could not be decided. It sets Retry-After.
-func unavailable(h http.Header) Problem {
-	h.Set("Retry-After", "5")
-	return Problem{Type: ReducedCapacity, Title: "Limits cannot be checked",
-		Status: http.StatusServiceUnavailable,
-		Detail: "the store of the limits cannot be reached; try again in a few seconds",
-	}
-}
-
 // Write sends the problem.
 func (p Problem) Write(w http.ResponseWriter) { WriteProblem(w, p.Status, p) }
 

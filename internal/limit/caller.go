@@ -50,17 +50,13 @@ func (k *Known) Of(r *http.Request) Caller {
 	if len(k.Keys) == 0 {
 		return c
 	}
-	token, ok := bearer(r.Header.Get("Authorization"))
-	if !ok {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") {
 		token = r.Header.Get("X-Api-Key")
 	}
 	if key, ok := k.Keys[sha256.Sum256([]byte(token))]; ok {
 		c.Key, c.Organisation, c.Tier = key.Name, key.Organisation, key.Tier
 	}
 	return c
-}
-
-func bearer(authorization string) (token string, ok bool) {
-	scheme, token, _ := strings.Cut(authorization, " ")
-	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }

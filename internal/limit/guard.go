@@ -33,14 +33,6 @@ type Rule struct {
 	Open    bool  // lets undecided requests pass
 }
 
-// policy returns the policy that applies to a caller.
-func (l *Rule) policy(c Caller) *Policy {
-	if p, ok := l.Tiers[c.Tier]; ok && c.Key != "" {
-		return p
-	}
-	return &l.Policy
-}
-
 // Guard is HTTP middleware that passes requests on to a handler as far as limits allow. Its fields
 // are set once. A server wraps its handler:
 //
@@ -98,7 +90,10 @@ func (q *request) apply(g *Guard, observed bool) (err error) {
 		if l.Observe != observed || len(l.Routes) > 0 && !slices.Contains(l.Routes, q.route) {
 			continue
 		}
-		a := Ask{Policy: l.policy(c), Cost: max(l.Cost, 1)}
+		a := Ask{Policy: &l.Policy, Cost: max(l.Cost, 1)}
+		if p, ok := l.Tiers[c.Tier]; ok && c.Key != "" {
+			a.Policy = p
+		}
 		switch {
 		case l.By == ByClient && c.Key == "":
 			if salt == nil && err == nil {
@@ -138,7 +133,10 @@ func (g *Guard) pass(w http.ResponseWriter, q request) bool {
 	}
 	switch {
 	case err != nil && slices.ContainsFunc(q.limits, func(l *Rule) bool { return !l.Open }):
-		answer(w, q.Request, unavailable(w.Header()))
+		w.Header().Set("Retry-After", "5")
+		answer(w, q.Request, Problem{Type: ReducedCapacity, Title: "Limits cannot be checked",
+			Status: http.StatusServiceUnavailable, Detail: "the store of the limits cannot be " +
+				"reached; try again in a few seconds"})
 		return false
 	case err != nil:
 		return true
@@ -176,7 +174,11 @@ func (g *Guard) take(ctx context.Context, q request) (bool, error) {
 }
 
 func (g *Guard) unreachable(r *http.Request, err error) {
-	g.Stats.unreachable()
+	if s := g.Stats; s != nil {
+		s.mu.Lock()
+		s.offline++
+		s.mu.Unlock()
+	}
 	if g.Unreachable != nil {
 		g.Unreachable(r, err)
 	}

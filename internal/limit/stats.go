@@ -85,15 +85,6 @@ func (s *Stats) deny(who string) {
 	s.denied[who] = least + 1
 }
 
-func (s *Stats) unreachable() {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	s.offline++
-	s.mu.Unlock()
-}
-
 // Counts returns the counts of each policy, by name.
 func (s *Stats) Counts() []Counts {
 	s.mu.Lock()

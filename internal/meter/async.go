@@ -75,13 +75,6 @@ func (e *exchange) note(path string) {
 	}
 }
 
-// beginsMore reports whether the response names something that later calls refer to: a call that
-// goes on, or a file.
-func (e *exchange) beginsMore(resp *http.Response) bool {
-	return (e.lines != nil || e.quote.Async()) &&
-		strings.Contains(resp.Header.Get("Content-Type"), "json")
-}
-
 // readFirst reads a response before the caller does, so that its note is written even if the
 // process is killed right after. A response that is too long is left to the caller.
 func (e *exchange) readFirst(resp *http.Response) error {

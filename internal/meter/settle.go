@@ -32,7 +32,13 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	resp.Request = e.r // the request that was sent contains the key
 	e.observation = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
-	e.learnEarly(resp.StatusCode)
+	// Some upstreams count the most that each call in flight can take, as the ledger does while the
+	// call is held. They never counted a refused call: its headers are read once it is settled.
+	if resp.StatusCode < 400 {
+		e.early = e.observation.Early()
+		e.teach(e.early)
+	}
+	isJSON := strings.Contains(resp.Header.Get("Content-Type"), "json")
 	switch {
 	case resp.StatusCode >= 400 && e.r.Method != http.MethodHead:
 		body, err := errorBody(resp, e.key)
@@ -41,7 +47,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-	case e.beginsMore(resp):
+	case isJSON && (e.lines != nil || e.quote.Async()): // names a file, or a call that goes on
 		if err := e.readFirst(resp); err != nil {
 			return nil, err
 		}
@@ -52,16 +58,6 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	}
 	e.gate.markSession(e.r, resp, e.part)
 	return resp, nil
-}
-
-// learnEarly learns from the headers of a success while the call is still held. Some upstreams
-// count the most that each call in flight can take, as the ledger does at that moment. The upstream
-// never counted a refused call, so its headers are read once it is settled.
-func (e *exchange) learnEarly(status int) {
-	if status < 400 {
-		e.early = e.observation.Early()
-		e.teach(e.early)
-	}
 }
 
 // teach learns from a response to a call that is held, or was charged.
@@ -129,7 +125,7 @@ func (e *exchange) lapses(why string) {
 	for i, c := range costs {
 		costs[i].Units, costs[i].Most = max(c.Units, c.Most), 0
 		limits := e.gate.Budget.LimitsOn(c.Bucket)
-		if slices.ContainsFunc(limits, ofPlaces) {
+		if slices.ContainsFunc(limits, func(l quota.Limit) bool { return l.Window.Concurrent }) {
 			places++
 		}
 		if quota.OnlyConcurrent(limits) {
@@ -152,8 +148,6 @@ func (e *exchange) lapses(why string) {
 		tallyOf(e.ctx).book(quota.UnitsOf(costs))
 	}
 }
-
-func ofPlaces(l quota.Limit) bool { return l.Window.Concurrent }
 
 // settle books the usage of the call. Every attempt books the same line of the journal.
 func (e *exchange) settle(costs []quota.Cost, lessons []costs.Lesson) {

@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,7 +175,10 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 		},
 	}
 	out := r.Clone(httptrace.WithClientTrace(untraced{ctx}, trace))
-	out.URL.RawQuery = withoutMark(r.URL.RawQuery)
+	pairs := slices.DeleteFunc(strings.Split(r.URL.RawQuery, "&"), func(pair string) bool {
+		return strings.HasPrefix(pair, paidParam+"=")
+	})
+	out.URL.RawQuery = strings.Join(pairs, "&")
 	t.addCredential(out, e.key)
 	// Without this header, net/http requests gzip and unpacks it, so that the key can be found.
 	out.Header.Del("Accept-Encoding")

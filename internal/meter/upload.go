@@ -4,9 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/costs"
@@ -51,7 +48,10 @@ func (e *exchange) charge() (err error) {
 		return err
 	}
 	if e.part == unpaid && call.Key == "" {
-		call.Key = "upload-" + addressDigest(e.r.URL)
+		query := e.r.URL.Query()
+		query.Del(paidParam)
+		sum := sha256.Sum256([]byte(e.r.URL.EscapedPath() + "?" + query.Encode()))
+		call.Key = "upload-" + hex.EncodeToString(sum[:16])
 	}
 	e.decision, e.cancel, err = b.Spend(e.r.Context(), call)
 	if d := &e.decision; d.Replayed {
@@ -85,20 +85,4 @@ func (t *Transport) markSession(r *http.Request, resp *http.Response, p part) {
 	}
 	to.RawQuery = query.Encode()
 	resp.Header.Set("Location", to.String())
-}
-
-// addressDigest returns a digest of an upload's path and parameters.
-func addressDigest(to *url.URL) string {
-	query := to.Query()
-	query.Del(paidParam)
-	sum := sha256.Sum256([]byte(to.EscapedPath() + "?" + query.Encode()))
-	return hex.EncodeToString(sum[:16])
-}
-
-// withoutMark removes our mark from a query.
-func withoutMark(raw string) string {
-	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
-		return strings.HasPrefix(pair, paidParam+"=")
-	})
-	return strings.Join(pairs, "&")
 }

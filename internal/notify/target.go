@@ -163,7 +163,9 @@ func (w webhook) key() ([]byte, error) {
 // clean makes a response safe to show: a receiver can repeat the path of the URL.
 func (w webhook) clean(text string) string {
 	if u, err := url.Parse(w.URL); err == nil {
-		for _, part := range strings.FieldsFunc(u.RequestURI(), isDelimiter) {
+		for _, part := range strings.FieldsFunc(u.RequestURI(), func(r rune) bool {
+			return strings.ContainsRune("/?&=", r)
+		}) {
 			if len(part) >= 6 {
 				text = strings.ReplaceAll(text, part, "…")
 			}
@@ -171,8 +173,6 @@ func (w webhook) clean(text string) string {
 	}
 	return strings.TrimSpace(words.Clip(words.Plain(text)))
 }
-
-func isDelimiter(r rune) bool { return strings.ContainsRune("/?&=", r) }
 
 // sendmail returns the first sendmail program that exists: cron's PATH lacks /usr/sbin.
 func sendmail() string {

@@ -90,22 +90,11 @@ func (b *body) fail(f *refusal) error {
 	return f
 }
 
-// failure returns why the body could not be read, or nil.
-func (b *body) failure() error {
-	if b == nil || b.failed.Load() == nil {
-		return nil
-	}
-	return b.failed.Load()
-}
-
 func tooLarge(maxBytes int64) *refusal {
 	return refusef(http.StatusRequestEntityTooLarge, "bodyTooLarge", "request is too large",
 		"the body of the request is larger than %d bytes; uploads go to the /upload path of "+
 			"their method, and --max-upload bounds them", maxBytes)
 }
-
-// done reports whether the whole body was read: the server returns io.EOF with the last byte.
-func (b *body) done() bool { return b != nil && b.ended.Load() }
 
 // linger is how long a caller may keep sending after it got the response.
 const linger = 5 * time.Second
@@ -113,7 +102,8 @@ const linger = 5 * time.Second
 // stopReading is called before a response, because the server would first wait for the rest of the
 // request's body, however slow.
 func (x *exchange) stopReading() {
-	if x.length == 0 || x.body.done() {
+	// the server returns io.EOF with the last byte
+	if x.length == 0 || x.body != nil && x.body.ended.Load() {
 		return
 	}
 	x.cut = true

@@ -136,14 +136,6 @@ func drop(h http.Header, names ...string) {
 	}
 }
 
-// keepPrivate removes two kinds of headers from a response: the upstream's permissions for web
-// pages, because the proxy has its own list, and headers that browsers store for the upstream's
-// address.
-func keepPrivate(h http.Header) {
-	drop(h, "Access-Control-", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security",
-		"Clear-Site-Data")
-}
-
 // keepUnshared keeps a response to a caller with a token out of a cache in front of the proxy,
 // which would give it to callers without one. The caller's own cache may revalidate it.
 func keepUnshared(h http.Header) {

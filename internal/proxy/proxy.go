@@ -83,7 +83,10 @@ func (x *exchange) forward() error {
 			x.dropHeaders(r.Out.Header)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			keepPrivate(resp.Header)
+			// the upstream's permissions for web pages, because the proxy has its own list, and
+			// headers that browsers store for the upstream's address
+			drop(resp.Header, "Access-Control-", "Set-Cookie", "Alt-Svc",
+				"Strict-Transport-Security", "Clear-Site-Data")
 			limit.SetQuotaHeader(resp.Header, x.up.Budget, x.tally.Last(),
 				x.caller.Manual, "")
 			if p.Callers != nil {
@@ -96,9 +99,10 @@ func (x *exchange) forward() error {
 		ErrorLog:     slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
 	}
 	reverse.ServeHTTP(x.w, x.r.WithContext(ctx))
-	// the caller's fault, though the transport reports another error
-	if err := x.body.failure(); err != nil {
-		return err
+	if x.body != nil {
+		if f := x.body.failed.Load(); f != nil { // the transport reports another error
+			return f
+		}
 	}
 	if quiet, ok := errors.AsType[*refusal](context.Cause(ctx)); ok && failed != nil {
 		return quiet

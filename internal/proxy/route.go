@@ -18,12 +18,6 @@ type Upstream struct {
 	Name string // callers use /NAME/… or one of its hosts in Host
 }
 
-// named reports whether the upstream's own paths begin with /NAME/. They are not changed.
-func (u *Upstream) named() bool {
-	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
-	return slices.ContainsFunc(u.Table.Methods(), own)
-}
-
 // hosted returns the upstream with that host, or nil. The default upstream is not addressed by
 // host.
 func (p *Proxy) hosted(host string) *Upstream {
@@ -113,10 +107,12 @@ func notServed(name string) error {
 			"an api_key, and restart it", name)
 }
 
-// enter chooses the upstream, and removes its name from the path.
+// enter chooses the upstream, and removes its name from the path, unless the upstream's own paths
+// begin with it.
 func (x *exchange) enter(u *Upstream) {
 	x.up = u
-	if u.named() {
+	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }
+	if slices.ContainsFunc(u.Table.Methods(), own) {
 		return
 	}
 	x.prefix = "/" + u.Name
