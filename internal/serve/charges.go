@@ -124,7 +124,8 @@ func (s *Server) hold(ctx context.Context, in *holdInput) (*holdOutput, error) {
 	if err := denied(b, d, call, err); err != nil {
 		return nil, err
 	}
-	out := &holdOutput{Location: "/v1/holds/" + pathEscape(d.Reservation)}
+	out := &holdOutput{Location: "/v1/holds/" + // only the slashes of parts need escaping
+		strings.ReplaceAll(d.Reservation, "/", "%2F")}
 	out.Body.Hold, out.Body.ExpiresAt = d.Reservation, words.Time(d.ExpiresAt)
 	out.Body.Units, out.Body.Remaining = d.Units, report.NewDecision(d, false).Remaining
 	return out, nil
@@ -232,6 +233,3 @@ func (s *Server) release(ctx context.Context, in *HoldPath) (*releaseOutput, err
 		return err
 	})
 }
-
-// pathEscape escapes a hold for a path: only the slashes of parts need it.
-func pathEscape(hold string) string { return strings.ReplaceAll(hold, "/", "%2F") }

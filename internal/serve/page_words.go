@@ -17,13 +17,20 @@ import (
 // functions returns the functions of the templates.
 var functions = template.FuncMap{
 	"plain": words.Plain, "title": title, "count": count, "short": short, "ago": ago,
-	"until": until, "clock": clock, "moment": moment, "minute": minute, "iso": iso,
-	"length": length, "asset": asset,
-	"times": times, "percent": percent, "day": day, "second": second, "lines": lines,
-	"videoPath":  videoPath,
+	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length,
+	"asset": asset, "times": times, "percent": percent, "day": day, "lines": lines,
+	// no seconds, because they would change the ETag of a page
+	"minute": func(at time.Time) string { return at.UTC().Format("15:04 UTC") },
+	"second": func(now, at time.Time) template.HTML { // with its day unless that is today
+		return timeTag(at, at.UTC().Format(clockForm(now, at)+":05"))
+	},
+	// the upstream's id may hold any characters
+	"videoPath":  func(id string) string { return "/videos/" + url.PathEscape(id) },
 	"searchPath": func(query string) string { return searchPage(query, 1) },
 	"add":        func(a, b int) int { return a + b },
-	"item":       newItem,
+	"item": func(p page, section, path, name string) item {
+		return item{path, name, p.Section == section}
+	},
 }
 
 // title returns the title of a video as text.
@@ -89,11 +96,6 @@ func clockForm(now, at time.Time) string {
 	return "2 Jan 2006 15:04"
 }
 
-// second formats a moment to the second, with its day unless that is today.
-func second(now, at time.Time) template.HTML {
-	return timeTag(at, at.UTC().Format(clockForm(now, at)+":05"))
-}
-
 // day formats the day of a moment, with its year unless that is this one.
 func day(now, at time.Time) template.HTML {
 	form := "2 Jan"
@@ -105,9 +107,6 @@ func day(now, at time.Time) template.HTML {
 
 // moment formats a moment to the second.
 func moment(at time.Time) string { return at.UTC().Format("2 Jan 2006 15:04:05 UTC") }
-
-// minute formats a moment to the minute, because it changes the ETag of a page.
-func minute(at time.Time) string { return at.UTC().Format("15:04 UTC") }
 
 // iso formats a moment for programs, and for at= of a link.
 func iso(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.999999Z") }
@@ -148,17 +147,10 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// videoPath returns the address of a video's page. The upstream's id may hold any characters.
-func videoPath(id string) string { return "/videos/" + url.PathEscape(id) }
-
 // item is an item of the menu.
 type item struct {
 	Path, Name string
 	Here       bool
-}
-
-func newItem(p page, section, path, name string) item {
-	return item{path, name, p.Section == section}
 }
 
 // percent returns a part of a whole in percent, at least 1 unless the part is 0.

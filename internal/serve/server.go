@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/report"
 )
@@ -108,21 +109,17 @@ func (s *Server) regionStates(ctx context.Context) ([]catalog.RegionState, error
 	return s.Source().RegionStates(ctx, s.Catalog)
 }
 
-// reads reports whether the catalogue or, without one, the ledger can be read.
-func (s *Server) reads(ctx context.Context) error {
-	if s.Catalog == nil {
-		_, err := s.Source().Ledger.Time(ctx)
-		return err
-	}
-	_, err := s.regionStates(ctx)
-	return err
-}
-
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	keepPrivate(w.Header())
-	if err := s.reads(ctx); err != nil {
+	var err error
+	if s.Catalog != nil {
+		_, err = s.regionStates(ctx)
+	} else {
+		_, err = s.Source().Ledger.Time(ctx)
+	}
+	if err != nil {
 		text := err.Error() // it names files of this machine
 		if !s.mayReadPrivate(r.Header.Get("Authorization")) {
 			text = "the catalogue or the ledger cannot be read now"
@@ -182,4 +179,33 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, sec
 		err = server.Close()
 	}
 	return err
+}
+
+// New returns the configured server, without its data sources and limits.
+func New(cfg *config.Config) (*Server, error) {
+	own := &cfg.Serve
+	s := &Server{Hosts: own.Hosts, Public: own.Public}
+	var wrong error
+	if own.OnRedis && len(own.Limits) > 0 && !strings.HasPrefix(cfg.Ledger, "redis") {
+		wrong = errors.New(
+			"serve: store: redis keeps limits on the ledger's Redis, but the ledger is on SQLite")
+	}
+	if own.TokenFile == "" {
+		return s, wrong
+	}
+	var err error
+	s.Tokens, err = cfg.ReadTokens("token_file:", own.TokenFile, false)
+	if wrong = errors.Join(wrong, err); wrong != nil {
+		return nil, wrong
+	}
+	return s, nil
+}
+
+// Check reports configuration errors that keep the server from starting.
+func Check(cfg *config.Config) error {
+	_, wrong := New(cfg)
+	s := &Server{Catalog: &catalog.Catalog{}, Guard: &limit.Guard{Limits: cfg.Serve.Limits},
+		Source: func() report.Source { return report.Source{Config: cfg} }}
+	_, err := s.Handler()
+	return errors.Join(wrong, err)
 }
