@@ -89,7 +89,8 @@ func (c *checked) check(t *tx) error {
 		t.each("entry_page", c.bucket.args(after, quota.Never, page), scanEntries(&entries))
 		for _, e := range entries {
 			after = e.At
-			if now, is := c.CheckEntry(e, text(e.At)); is && c.repair && now != e {
+			stamp := quota.StampTime(e.At).Format(time.RFC3339)
+			if now, is := c.CheckEntry(e, stamp); is && c.repair && now != e {
 				c.changes = append(c.changes, [2]quota.LogEntry{e, now})
 			}
 		}
@@ -105,15 +106,17 @@ func (c *checked) check(t *tx) error {
 	var tally quota.Tally
 	t.sums(quota.SumQuery{Credential: c.name.credential, Bucket: c.name.bucket}, &tally)
 	c.End(tally)
-	var notes []quota.LogEntry
-	t.each("note_list", c.bucket.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
-	c.Unread(len(slices.DeleteFunc(notes, legible)))
+	c.Unread(len(c.bucket.unreadNotes()))
 	return t.broken
 }
 
-func legible(e quota.LogEntry) bool {
-	_, err := quota.ParseLabels(e.Labels)
-	return err == nil
+// unreadNotes returns the notes whose labels cannot be read.
+func (b *bucket) unreadNotes() (notes []quota.LogEntry) {
+	b.t.each("note_list", b.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
+	return slices.DeleteFunc(notes, func(e quota.LogEntry) bool {
+		_, err := quota.ParseLabels(e.Labels)
+		return err == nil
+	})
 }
 
 // begin corrects the holds, and marks the bucket.
@@ -181,14 +184,10 @@ func (c *checked) finish() error {
 		return err
 	}
 	return c.step(func(t *tx, b *bucket) {
-		var notes []quota.LogEntry
-		t.each("note_list", b.args(-quota.Never, quota.Never, -1), scanEntries(&notes))
-		for _, n := range slices.DeleteFunc(notes, legible) {
+		for _, n := range b.unreadNotes() {
 			t.change("note_remove", b.args(n.At, n.ID)...)
 		}
 		b.State = c.bucket.State
 		b.put(b.Digest())
 	})
 }
-
-func text(micros int64) string { return quota.StampTime(micros).Format(time.RFC3339) }

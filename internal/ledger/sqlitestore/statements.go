@@ -26,17 +26,28 @@ type statements map[string]*sql.Stmt
 // prepare prepares every statement of sql/ on one handle, so that a typo in any of them is an error
 // of Open.
 func prepare(ctx context.Context, on preparer) (statements, error) {
-	texts, err := readStatements(sqlFiles)
+	names, err := fs.Glob(sqlFiles, "sql/*.sql")
 	if err != nil {
 		return nil, err
 	}
-	prepared := make(statements, len(texts))
-	for name, text := range texts {
-		stmt, err := on.PrepareContext(ctx, text)
+	prepared := make(statements)
+	for _, file := range names {
+		content, err := sqlFiles.ReadFile(file)
 		if err != nil {
-			return prepared, fmt.Errorf("statement %s: %w", name, err)
+			return prepared, err
 		}
-		prepared[name] = stmt
+		for _, part := range strings.Split(string(content), "-- name: ")[1:] {
+			name, rest, _ := strings.Cut(part, "\n")
+			text, _, ended := strings.Cut(rest, ";") // the driver would parse more at each use
+			if prepared[name] != nil || !ended {
+				return prepared, fmt.Errorf("%s: statement %q: no end, or name used twice", file, name)
+			}
+			stmt, err := on.PrepareContext(ctx, strings.TrimSpace(text))
+			if err != nil {
+				return prepared, fmt.Errorf("statement %s: %w", name, err)
+			}
+			prepared[name] = stmt
+		}
 	}
 	return prepared, nil
 }
@@ -48,29 +59,4 @@ func (s statements) close() (err error) {
 		err = errors.Join(err, stmt.Close())
 	}
 	return err
-}
-
-// readStatements reads the statements of the files by name. Nothing may follow a statement, or the
-// driver would parse it at each use.
-func readStatements(files fs.FS) (map[string]string, error) {
-	names, err := fs.Glob(files, "sql/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	texts := make(map[string]string)
-	for _, file := range names {
-		content, err := fs.ReadFile(files, file)
-		if err != nil {
-			return nil, err
-		}
-		for _, part := range strings.Split(string(content), "-- name: ")[1:] {
-			name, rest, _ := strings.Cut(part, "\n")
-			text, _, ended := strings.Cut(rest, ";")
-			if _, twice := texts[name]; twice || !ended {
-				return nil, fmt.Errorf("%s: statement %q: no end, or name used twice", file, name)
-			}
-			texts[name] = strings.TrimSpace(text)
-		}
-	}
-	return texts, nil
 }

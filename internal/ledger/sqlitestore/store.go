@@ -52,21 +52,16 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, inWords(err)
 	}
 	s := &Store{Now: time.Now, db: db}
-	if err := s.prepare(ctx); err != nil {
+	if s.conn, err = db.Write.Conn(ctx); err == nil {
+		s.writing, err = prepare(ctx, s.conn)
+	}
+	if err == nil {
+		s.reading, err = prepare(ctx, db.Read)
+	}
+	if err != nil {
 		return nil, errors.Join(s.explain(err), s.Close())
 	}
 	return s, nil
-}
-
-func (s *Store) prepare(ctx context.Context) (err error) {
-	if s.conn, err = s.db.Write.Conn(ctx); err != nil {
-		return err
-	}
-	if s.writing, err = prepare(ctx, s.conn); err != nil {
-		return err
-	}
-	s.reading, err = prepare(ctx, s.db.Read)
-	return err
 }
 
 // Close refuses new operations, waits for the queued ones, and closes the file.
