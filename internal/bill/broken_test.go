@@ -24,9 +24,7 @@ func countOf(t *testing.T, serve http.HandlerFunc) (Count, error) {
 	server := httptest.NewServer(serve)
 	defer server.Close()
 	table, err := costs.Shipped().Upstream("openai")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &Client{Table: table, Endpoint: server.URL + "/", AdminKey: secretKey,
 		Timeout: 100 * time.Millisecond, Project: "p1"}
 	m := table.Meters()[0]

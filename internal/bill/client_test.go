@@ -36,19 +36,24 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	s := &env{YouTube: &standin.YouTube{}, now: time.Now().Truncate(time.Hour)}
 	owner, key, err := standin.NewAccountKey("p1", "https://oauth2.googleapis.com/token")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.key = key
 	s.Cloud = standin.Cloud{Project: "p1", Accounts: []*standin.ServiceAccount{owner}}
 	s.Now = func() time.Time { return s.now }
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.url = server.URL + "/"
-	if s.account, err = ParseAccount(key); err != nil {
+	s.account, err = ParseAccount(key)
+	must(t, err)
+	return s
+}
+
+// must ends a test that cannot go on after an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
 }
 
 func (s *env) client() *Client {
@@ -81,9 +86,7 @@ func TestUsage(t *testing.T) {
 	usage := func(from, until time.Duration) map[string]int64 {
 		t.Helper()
 		units, err := used(t.Context(), s.client(), s.now.Add(-from), s.now.Add(-until))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return units
 	}
 	const byDefault, search = service + "/default", service + "/search_list"
@@ -130,9 +133,7 @@ func TestAsTheGeneratedClients(t *testing.T) {
 		option.WithEndpoint(s.url)}
 
 	metrics, err := monitoring.NewService(ctx, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	theirs := map[string]int64{}
 	err = metrics.Projects.TimeSeries.List("projects/p1").
 		Filter(`metric.type="serviceruntime.googleapis.com/quota/rate/net_usage" AND `+
@@ -154,13 +155,9 @@ func TestAsTheGeneratedClients(t *testing.T) {
 	}
 
 	usage, err := serviceusage.NewService(ctx, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer, err := usage.Services.ConsumerQuotaMetrics.List("projects/p1/services/" + service).Do()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var limits []string
 	for _, m := range answer.Metrics {
 		for _, l := range m.ConsumerQuotaLimits {
@@ -185,38 +182,28 @@ func inWords(limits []Limit) string {
 
 // TestErrors: each refusal leads to the hint what to do.
 func TestErrors(t *testing.T) {
+	const usage, limits = "roles/monitoring.viewer", "roles/serviceusage.serviceUsageViewer"
 	for _, c := range []struct {
-		fault  string
-		kind   Kind
-		limits bool // Limits still succeeds
-		role   string
+		fault         string
+		usage, limits Kind // of the error of each; -1 for none
 	}{
-		{"no-usage-role", NotAllowed, true, "roles/monitoring.viewer"},
-		{"usage-disabled", Disabled, true, ""},
-		{"503", Away, false, ""},
-		{"key-deleted", BadKey, false, ""},
+		{"no-usage-role", NotAllowed, -1}, {"usage-disabled", Disabled, -1}, {"503", Away, Away},
+		{"key-deleted", BadKey, BadKey}, {"no-limits-role", -1, NotAllowed},
+		{"limits-disabled", -1, Disabled},
 	} {
 		s := newEnv(t)
 		s.Cloud.Fault = c.fault
+		check := func(err error, want Kind, role, host string) {
+			e, ok := errors.AsType[*Error](err)
+			if ok != (want >= 0) || !ok && err != nil || ok && (e.Kind != want ||
+				want != BadKey && (e.Meter.Role != role || e.Host() != host)) {
+				t.Errorf("%s, %s: %#v", c.fault, role, err)
+			}
+		}
 		_, err := used(t.Context(), s.client(), s.now.Add(-time.Hour), s.now)
-		e, ok := errors.AsType[*Error](err)
-		if !ok || e.Kind != c.kind || c.role != "" && e.Meter.Role != c.role {
-			t.Errorf("%s: %#v", c.fault, err)
-		}
-		if _, err := s.client().Limits(t.Context()); (err == nil) != c.limits {
-			t.Errorf("%s: limits: %v", c.fault, err)
-		}
-	}
-	for fault, kind := range map[string]Kind{"no-limits-role": NotAllowed,
-		"limits-disabled": Disabled} {
-		s := newEnv(t)
-		s.Cloud.Fault = fault
-		_, err := s.client().Limits(t.Context())
-		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != kind ||
-			e.Meter.Role != "roles/serviceusage.serviceUsageViewer" ||
-			e.Host() != "serviceusage.googleapis.com" {
-			t.Errorf("%s: %#v", fault, err)
-		}
+		check(err, c.usage, usage, "monitoring.googleapis.com")
+		_, err = s.client().Limits(t.Context())
+		check(err, c.limits, limits, "serviceusage.googleapis.com")
 	}
 }
 
@@ -285,9 +272,7 @@ func TestParseAccount(t *testing.T) {
 	}
 	change := func(name, value string) string {
 		var fields map[string]string
-		if err := json.Unmarshal(s.key, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(s.key, &fields))
 		fields[name] = value
 		text, _ := json.Marshal(fields)
 		return string(text)

@@ -12,9 +12,7 @@ import (
 func pacific(t *testing.T) quota.Window {
 	t.Helper()
 	w, err := quota.ParseWindow("day", "America/Los_Angeles")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -22,39 +20,37 @@ func pacific(t *testing.T) quota.Window {
 // by now.
 func TestDays(t *testing.T) {
 	for _, c := range []struct {
-		name, now      string
-		n              int
-		lag, retention time.Duration
-		want           string // begin, hours of the day, until, settled
+		name, now string
+		n         int
+		lag       time.Duration
+		want      string // begin, hours of the day, until, settled
 	}{
-		{"summer", "2026-06-02T12:00:30Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"summer", "2026-06-02T12:00:30Z", 2, 15 * time.Minute,
 			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-02T11:45"},
-		{"23 hours", "2026-03-09T12:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"23 hours", "2026-03-09T12:00:00Z", 2, 15 * time.Minute,
 			"03-08T08:00 23h to 03-09T07:00 settled; 03-09T07:00 24h to 03-09T11:45"},
-		{"25 hours", "2026-11-02T12:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"25 hours", "2026-11-02T12:00:00Z", 2, 15 * time.Minute,
 			"11-01T07:00 25h to 11-02T08:00 settled; 11-02T08:00 24h to 11-02T11:45"},
-		{"not settled", "2026-06-02T07:59:59Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"not settled", "2026-06-02T07:59:59Z", 2, 15 * time.Minute,
 			"06-01T07:00 24h to 06-02T07:00; 06-02T07:00 24h to 06-02T07:44"},
-		{"settled", "2026-06-02T08:00:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"settled", "2026-06-02T08:00:00Z", 2, 15 * time.Minute,
 			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-02T07:45"},
-		{"today is too young", "2026-06-02T07:10:00Z", 2, 15 * time.Minute, 72 * time.Hour,
+		{"today is too young", "2026-06-02T07:10:00Z", 2, 15 * time.Minute,
 			"06-01T07:00 24h to 06-02T06:55"},
-		{"its first minute", "2026-06-02T07:16:00Z", 1, 15 * time.Minute, 72 * time.Hour,
+		{"its first minute", "2026-06-02T07:16:00Z", 1, 15 * time.Minute,
 			"06-02T07:00 24h to 06-02T07:01"},
-		{"a meter that is never late", "2026-06-02T07:00:00Z", 2, 0, 72 * time.Hour,
+		{"a meter that is never late", "2026-06-02T07:00:00Z", 2, 0,
 			"06-01T07:00 24h to 06-02T07:00 settled"},
-		{"whole days alone", "2026-06-04T06:59:59Z", 3, 0, 72 * time.Hour,
+		{"whole days alone", "2026-06-04T06:59:59Z", 3, 0,
 			"06-01T07:00 24h to 06-02T07:00 settled; 06-02T07:00 24h to 06-03T07:00 settled; " +
 				"06-03T07:00 24h to 06-04T06:59"},
-		{"no part of a day", "2026-11-03T07:59:59Z", 3, 0, 72 * time.Hour,
+		{"no part of a day", "2026-11-03T07:59:59Z", 3, 0,
 			"11-01T07:00 25h to 11-02T08:00 settled; 11-02T08:00 24h to 11-03T07:59"},
 	} {
 		now, err := time.Parse(time.RFC3339, c.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
-		for _, d := range Days(pacific(t), now, c.n, c.lag, c.retention, true) {
+		for _, d := range Days(pacific(t), now, c.n, c.lag, 72*time.Hour, true) {
 			text := fmt.Sprintf("%s %.0fh to %s", d.Begin.UTC().Format("01-02T15:04"),
 				d.End.Sub(d.Begin).Hours(), d.Until.UTC().Format("01-02T15:04"))
 			if d.Settled {

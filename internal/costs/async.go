@@ -44,18 +44,15 @@ func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
 // response.
 func (o *Observation) end(out *Outcome, env formula.Env) {
 	p := o.quote.rules.async
-	path := func(f *formula.Formula) string {
-		if f != nil {
-			if path, err := f.String(env); err == nil && strings.HasPrefix(path, "/") {
-				return path
-			}
-		}
-		return ""
-	}
+	path, to := p.Poll, &out.Pending
 	if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
-		out.Results = path(p.Results)
-	} else {
-		out.Pending = path(p.Poll)
+		path, to = p.Results, &out.Results
+	}
+	if path == nil {
+		return
+	}
+	if text, err := path.String(env); err == nil && strings.HasPrefix(text, "/") {
+		*to = text
 	}
 }
 

@@ -26,6 +26,16 @@ func (b billing) booked(t *testing.T, upstream, path string) (money int64, out c
 	return quota.UnitsOf(out.Costs)["money"], out
 }
 
+// bills checks the money of each call.
+func bills(t *testing.T, upstream, path string, all []billing) {
+	t.Helper()
+	for _, b := range all {
+		if money, _ := b.booked(t, upstream, path); money != b.money {
+			t.Errorf("%s, %s: %d, want %d", b.request, b.response, money, b.money)
+		}
+	}
+}
+
 // TestOpenAIBills: the list of OpenAI books what a bill would show, in millionths of a dollar.
 func TestOpenAIBills(t *testing.T) {
 	const k = `"usage":{"prompt_tokens":1000,"completion_tokens":1000,"total_tokens":2000}`
@@ -35,7 +45,7 @@ func TestOpenAIBills(t *testing.T) {
 	asking := func(model, more string) string {
 		return `{"model":"` + model + `","messages":[],"max_completion_tokens":9` + more + `}`
 	}
-	for _, b := range []billing{
+	bills(t, "openai", "/v1/chat/completions", []billing{
 		{asking("gpt-4", ""), `{` + k + `}`, 90_000},
 		{asking("gpt-3.5-turbo-0125", ""), `{` + k + `}`, 2_000},
 		{asking("o3", ""), `{` + k + `}`, 10_000},
@@ -71,13 +81,9 @@ func TestOpenAIBills(t *testing.T) {
 			"data: {\"model\":\"gpt-4\"}\n\ndata: [DONE]\n\n", 523_770},
 		{asking("gpt-4o", `,"web_search_options":{}`), `{` + k + `}`, 37_500},
 		{asking("gpt-4o-mini-search-preview", ""), `{` + k + `}`, 25_750},
-	} {
-		if money, _ := b.booked(t, "openai", "/v1/chat/completions"); money != b.money {
-			t.Errorf("%s, %s: %d, want %d", b.request, b.response, money, b.money)
-		}
-	}
+	})
 	const r = `,"usage":{"input_tokens":1000,"output_tokens":1000,"total_tokens":2000}}`
-	for _, b := range []billing{
+	bills(t, "openai", "/v1/responses", []billing{
 		{`{"prompt":{"id":"pmpt_1"}}`, `{"model":"gpt-4o-mini"` + r, 750},
 		{`{"model":"gpt-5-nano"}`, `{"output":[{"type":"web_search_call"},{"type":"message"},` +
 			`{"type":"file_search_call"},{}]` + r, 12_950},
@@ -87,11 +93,7 @@ func TestOpenAIBills(t *testing.T) {
 			`{"type":"code_interpreter_call","container_id":"b"}]` + r, 60_450},
 		{`{"model":"gpt-5-nano"}`, `{"output":[{"type":"image_generation_call","quality":"low",` +
 			`"size":"1024x1024"},{"type":"image_generation_call"}]` + r, 261_450},
-	} {
-		if money, _ := b.booked(t, "openai", "/v1/responses"); money != b.money {
-			t.Errorf("%s, %s: %d, want %d", b.request, b.response, money, b.money)
-		}
-	}
+	})
 }
 
 // TestAnthropicBills: the list of Anthropic books what a bill would show.
@@ -106,7 +108,7 @@ func TestAnthropicBills(t *testing.T) {
 		`"iterations":[{"type":"message","model":"claude-fable-5","input_tokens":408,` +
 		`"output_tokens":0},{"type":"fallback_message","model":"claude-opus-4-8",` +
 		`"input_tokens":412,"output_tokens":264}]}}`
-	for _, b := range []billing{
+	bills(t, "anthropic", "/v1/messages", []billing{
 		{asking("claude-opus-4-8", ""), usage(""), 30_000},
 		{asking("claude-opus-4-1-20250805", ""), usage(""), 90_000},
 		{asking("claude-sonnet-5", ""), usage(""), 12_000},
@@ -139,11 +141,7 @@ func TestAnthropicBills(t *testing.T) {
 			`"model":"claude-opus-4-8","input_tokens":3000,"output_tokens":900}]`), 55_500},
 		{asking("claude-fable-5", ""), served, 8_660},
 		{asking("claude-opus-5", ""), usage(`,"server_tool_use":{"web_search_requests":2}`), 50_000},
-	} {
-		if money, _ := b.booked(t, "anthropic", "/v1/messages"); money != b.money {
-			t.Errorf("%s, %s: %d, want %d", b.request, b.response, money, b.money)
-		}
-	}
+	})
 	// what may be written to a cache costs twice as much, if the request asks for that
 	for body, want := range map[string]int64{
 		asking("claude-opus-5", ""):                                1054*5 + 9*25,

@@ -163,11 +163,10 @@ type Feed struct {
 // Usual returns the default figure of a column that a row omits, if it has one.
 func (t PriceTable) Usual(column string, row map[string]float64) (number float64, ok bool) {
 	usual, ok := t.defaults[column]
-	if ok && usual.word != "" {
+	if number = usual.number; ok && usual.word != "" {
 		number, ok = row[usual.word]
-		return number, ok
 	}
-	return usual.number, ok
+	return number, ok
 }
 
 // At returns the table with the prices of a day such as 2026-12-01.
@@ -255,8 +254,7 @@ func (t *Table) Lookup(method string) (Method, error) {
 }
 
 // Methods returns all methods, in the order of their IDs.
-func (t *Table) Methods() []Method {
-	all := make([]Method, 0, len(t.methods))
+func (t *Table) Methods() (all []Method) {
 	for _, id := range sorted(t.methods) {
 		m, _ := t.Lookup(id)
 		all = append(all, m)
@@ -307,10 +305,9 @@ func (t *Table) Learns() bool { return len(t.Learn) > 0 || t.refusesSuccess() }
 // Estimated reports whether any method sets an estimate aside in the bucket or part.
 func (t *Table) Estimated(bucket string) bool {
 	whole := quota.WholeOf(bucket)
+	estimated := func(h holding) bool { return h.bucket == whole && h.estimates() }
 	for _, m := range t.methods {
-		if m.rules != nil && slices.ContainsFunc(m.rules.holds, func(h holding) bool {
-			return h.bucket == whole && h.estimates()
-		}) {
+		if m.rules != nil && slices.ContainsFunc(m.rules.holds, estimated) {
 			return true
 		}
 	}
@@ -339,8 +336,7 @@ const defaultHeadroom = 5
 // DefaultLimits returns the limits of the required buckets, which apply if none are configured.
 // Daily units make two limits, in any 24 hours and in the upstream's calendar day, with a headroom
 // of 5 %, rounded down so that a small limit is not all headroom.
-func (t *Table) DefaultLimits() []quota.Limit {
-	var limits []quota.Limit
+func (t *Table) DefaultLimits() (limits []quota.Limit) {
 	for _, b := range t.Buckets() {
 		if b.Required {
 			limits = append(limits, b.Limits...)

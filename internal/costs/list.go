@@ -167,14 +167,13 @@ func (p *parser) front(name string, data []byte) {
 
 // decode decodes a file by the schema of an index or of a list.
 func (p *parser) decode(file *grammar.File, front bool, into any) bool {
-	if p.shipped {
+	switch {
+	case p.shipped:
 		return file.Decode(nil, into)
+	case front:
+		return file.Decode(schemas().front, into)
 	}
-	schema := schemas().list
-	if front {
-		schema = schemas().front
-	}
-	return file.Decode(schema, into)
+	return file.Decode(schemas().list, into)
 }
 
 // listed reads an upstream of an index: its file, or a list inside the index.

@@ -195,9 +195,7 @@ func (o *Observation) refusal(env formula.Env) *Refusal {
 		r = t.refusal(o.status, o.header, o.body, maps.Clone(env))
 	}
 	if r != nil {
-		if part, ok := o.quote.names[r.Bucket]; ok {
-			r.Bucket = part
-		}
+		r.Bucket = cmp.Or(o.quote.names[r.Bucket], r.Bucket)
 	}
 	return r
 }
@@ -219,19 +217,13 @@ func (o *Observation) Early() []Lesson {
 // split bucket, it reports about the part that the request was charged to.
 func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.Learn {
-		b := o.quote.table.bucketNamed(rule.Bucket)
-		name, charged := o.quote.names[rule.Bucket]
-		switch {
-		case !charged && len(b.Split) > 0:
-			continue
-		case !charged:
-			name = rule.Bucket
-		}
-		if rule.Where != nil && !rule.Where.Holds(env) {
+		part, charged := o.quote.names[rule.Bucket]
+		if !charged && len(o.quote.table.bucketNamed(rule.Bucket).Split) > 0 ||
+			rule.Where != nil && !rule.Where.Holds(env) {
 			continue
 		}
 		l, wrong := rule.lesson(o.header, doc, env)
-		l.Bucket = name
+		l.Bucket = cmp.Or(part, rule.Bucket)
 		unread = union(unread, wrong)
 		if l.Remaining >= 0 || !l.Reset.IsZero() {
 			all = append(all, l)
@@ -258,12 +250,8 @@ func (l learning) lesson(h http.Header, doc any, env formula.Env) (learned Lesso
 		learned.Remaining, learned.Why, learned.Header = -1, l.Reset.String(), false
 	}
 	learned.Reset, wrong[3] = l.Reset.moment(h, doc)
-	for _, text := range wrong {
-		if text != "" {
-			unread = union(unread, []string{text})
-		}
-	}
-	return learned, unread
+	empty := func(text string) bool { return text == "" }
+	return learned, union(nil, slices.DeleteFunc(wrong[:], empty))
 }
 
 // String returns the header, the path or the expression.

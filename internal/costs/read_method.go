@@ -72,7 +72,16 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 			at.Add("bucket %s is in take and in hold", words.Clip(e.key))
 		}
 		terms[e.key] = &Term{Bucket: e.key}
-		if h := r.holding(e.key, e.value, at); h.Estimate != nil {
+		r.knownBucket(e.key, at)
+		h, estimate := e.value, at
+		h.bucket = e.key
+		if h.Most != nil {
+			estimate = at.Key("estimate")
+		}
+		r.compile(&h.Estimate, formula.Hold, formula.Number, estimate)
+		r.compile(&h.Most, formula.Request, formula.Number, at.Key("most"))
+		r.compile(&h.Certain, formula.Request, formula.Number, at.Key("certain"))
+		if h.Estimate != nil {
 			p.holds = append(p.holds, h)
 			terms[e.key].Hold = h.Estimate.Text
 		}
@@ -117,8 +126,7 @@ func (r *reader) truth(list formulas, terms map[string]*Term, at grammar.Place,
 }
 
 // amounts compiles expressions by bucket, and omits invalid ones.
-func (r *reader) amounts(list formulas, kind formula.Kind, at grammar.Place) (
-	all formulas) {
+func (r *reader) amounts(list formulas, kind formula.Kind, at grammar.Place) (all formulas) {
 	for _, e := range list {
 		at := at.Key(e.key)
 		r.knownBucket(e.key, at)
@@ -127,19 +135,6 @@ func (r *reader) amounts(list formulas, kind formula.Kind, at grammar.Place) (
 		}
 	}
 	return all
-}
-
-func (r *reader) holding(bucket string, h holding, at grammar.Place) holding {
-	r.knownBucket(bucket, at)
-	h.bucket = bucket
-	estimate := at
-	if h.Most != nil {
-		estimate = at.Key("estimate")
-	}
-	r.compile(&h.Estimate, formula.Hold, formula.Number, estimate)
-	r.compile(&h.Most, formula.Request, formula.Number, at.Key("most"))
-	r.compile(&h.Certain, formula.Request, formula.Number, at.Key("certain"))
-	return h
 }
 
 func (r *reader) knownBucket(name string, at grammar.Place) {

@@ -15,9 +15,7 @@ func TestUsageInOtherForms(t *testing.T) {
     hold: {units: {estimate: 10, most: 500}}
     usage: [usage, "*.meta.usage"]
     settle: {units: "max(usage.total, usage.parts ?? 0)"}`))
-	r := call(t, "GET /v1/things", "")
-	q, err := table.Quote("things.read", r, nil, nil)
-	must(t, err)
+	q := quoteOf(t, table, "GET /v1/things", "")
 	const mark, jsonKind, stream = "\ufeff", "application/json", "text/event-stream"
 	const last = `{"usage":{"total":9}}`
 	const lines = `{"usage":{"total":3}}` + "\n" + last

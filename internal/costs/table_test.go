@@ -11,8 +11,7 @@ import (
 // asked is the quote of a call of testdata/columns.yaml.
 func asked(t testing.TB, body string) costs.Quote {
 	t.Helper()
-	q := quoteOf(t, parsed(t, read(t, "columns.yaml")), "POST /v1/ask", body)
-	return q
+	return quoteOf(t, parsed(t, read(t, "columns.yaml")), "POST /v1/ask", body)
 }
 
 // unlisted is the models that have no row of their own.

@@ -3,7 +3,6 @@ package grammar
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -23,8 +22,10 @@ func (p Place) Key(name string) Place {
 	if p.missing != "" || p.node == nil {
 		return p
 	}
-	if i := slices.Index(p.Keys(), name); i >= 0 {
-		return p.Pair(i)
+	for i := 0; p.node.Kind == yaml.MappingNode && i+1 < len(p.node.Content); i += 2 {
+		if p.node.Content[i].Value == name {
+			return p.Pair(i / 2)
+		}
 	}
 	return Place{file: p.file, node: p.node, name: below(p.name, name), missing: name}
 }

@@ -145,13 +145,10 @@ func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
 // predicate is what is asked of each item of a list. It may look at the item alone, so that the
 // time is in proportion to the list.
 func (c *checker) predicate(n *ast.PredicateNode) {
-	known := map[string]bool{}
-	for _, name := range append(slices.Clone(c.scope.Facts), c.scope.Numbers...) {
-		known[name] = true
-	}
+	known := append(slices.Concat(c.scope.Facts, c.scope.Numbers), Day)
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {
 		name, ok := (*node).(*ast.IdentifierNode)
-		if ok && name.Value != Day && !known[name.Value] && c.scope.Tables[name.Value].Rows == nil {
+		if ok && !slices.Contains(known, name.Value) && c.scope.Tables[name.Value].Rows == nil {
 			c.refuse("%s is used inside a predicate: use the item (#) alone there", name.Value)
 		}
 	}))

@@ -90,9 +90,10 @@ func compile(text string, scope Scope, result Result) (*program, error) {
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
+	as := []expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result]
 	options := []expr.Option{expr.Function("distinct", distinct, new(func(any) float64)),
-		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(), expr.Patch(check),
-		[]expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result]}
+		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(),
+		expr.Patch(check), as}
 	for name, table := range scope.Tables {
 		options = append(options, table.function(name))
 	}
@@ -226,7 +227,7 @@ func (f *Formula) run(env Env) (any, error) {
 	}
 	var missing []string
 	for _, path := range program.paths {
-		if !env.has(path) {
+		if value, _ := Find(map[string]any(env), path); value == nil {
 			missing = append(missing, path)
 		}
 	}

@@ -50,9 +50,7 @@ func CheckPath(path string) error {
 
 // Values returns the values at a path in which * matches every key or index, in the order of the
 // indexes or of the sorted keys.
-func Values(value any, path string) []any { return values(nil, value, path) }
-
-func values(all []any, value any, path string) []any {
+func Values(value any, path string) (all []any) {
 	step, rest, more := strings.Cut(path, ".")
 	each := []any{}
 	if step != "*" {
@@ -70,7 +68,7 @@ func values(all []any, value any, path string) []any {
 		return append(all, each...)
 	}
 	for _, next := range each {
-		all = values(all, next, rest)
+		all = append(all, Values(next, rest)...)
 	}
 	return all
 }

@@ -118,7 +118,8 @@ func (c *counter) field(f *ast.Field, parents int64, depth int) error {
 		}
 		n, ok := value.(float64)
 		if !ok || n < 0 || n != math.Trunc(n) {
-			return fmt.Errorf("the argument %s of the GraphQL query is not a whole number", argument.Name)
+			return fmt.Errorf("the argument %s of the GraphQL query is not a whole number",
+				argument.Name)
 		}
 		size, connection = max(size, int64(min(n, maxQueryNodes+1))), true
 	}

@@ -113,12 +113,15 @@ type Reason struct {
 // queryFunction makes a function of expressions that reads the GraphQL request in a body.
 func queryFunction[T any](name string, read func(graphQL) (T, error)) expr.Option {
 	return expr.Function(name, func(params ...any) (any, error) {
+		var value T
 		r, err := ofQuery(params[0])
-		if err != nil {
-			return nil, err
+		if err == nil {
+			value, err = read(r)
 		}
-		value, err := read(r)
-		return value, ofRequest(err)
+		if err != nil {
+			return nil, &RequestError{err}
+		}
+		return value, nil
 	}, new(func(any) T))
 }
 
@@ -144,19 +147,12 @@ type RequestError struct{ err error }
 // Error returns the problem.
 func (e *RequestError) Error() string { return e.err.Error() }
 
-func ofRequest(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &RequestError{err}
-}
-
 // ofQuery returns the GraphQL request in a body. A value of another type is an error, because
 // servers may accept it, such as variables in a text of JSON.
 func ofQuery(body any) (r graphQL, err error) {
 	fields, _ := body.(map[string]any)
 	if fields["query"] == nil {
-		return r, ofRequest(errors.New("its body has no query"))
+		return r, errors.New("its body has no query")
 	}
 	var query, variables, operation bool
 	r.Query, query = fields["query"].(string)
@@ -170,15 +166,5 @@ func ofQuery(body any) (r graphQL, err error) {
 	case !operation && fields["operationName"] != nil:
 		err = errors.New("its operationName must be a text")
 	}
-	return r, ofRequest(err)
-}
-
-// has reports whether there is a value at the path, which begins with a variable.
-func (e Env) has(path string) bool {
-	name, rest, _ := strings.Cut(path, ".")
-	value, ok := e[name]
-	if ok && rest != "" {
-		value, ok = Find(value, rest)
-	}
-	return ok && value != nil
+	return r, err
 }
