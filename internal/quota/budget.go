@@ -267,6 +267,9 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 	if err != nil {
 		return Decision{}, err
 	}
+	if len(buckets) == 0 {
+		return Decision{}, malformed("reservation %s has only the value of a label", reservation)
+	}
 	call := Call{Bucket: buckets[0], Units: units, Reservation: reservation, Labels: labels}
 	return b.Charge(ctx, call)
 }
@@ -280,7 +283,7 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 	case err != nil:
 		return Decision{}, err
 	case units == AllUnits:
-	case len(buckets) > 1:
+	case len(buckets) != 1:
 		return Decision{}, malformed("reservation %s is of %d buckets: settle each of them",
 			reservation, len(buckets))
 	default:

@@ -22,7 +22,7 @@ func (c Charge) Check() error {
 		if err != nil {
 			return err
 		}
-		if buckets = withoutLabels(buckets); len(buckets) > 1 {
+		if buckets = withoutLabels(buckets); len(buckets) != 1 {
 			return malformed("reservation %s is of %d buckets: draw from one of a single bucket, "+
 				"and settle this", c.Reservation, len(buckets))
 		}

@@ -56,6 +56,7 @@ func TestChargeCheck(t *testing.T) {
 		"a long key":          {func(c *Charge) { c.Key = long }, bad},
 		"not a reservation":   {func(c *Charge) { c.Reservation = "default" }, bad},
 		"another's bucket":    {func(c *Charge) { c.Reservation = "search_list.r" }, bad},
+		"a label's value":     {func(c *Charge) { c.Reservation = "default@team=ci.r" }, bad},
 		"one of several":      {func(c *Charge) { c.Reservation = "default+search_list.r" }, bad},
 		"an unlimited bucket": {func(c *Charge) { also("videos", 3)(c); c.Unlimited = true }, nil},
 		"a part of a bucket":  {func(c *Charge) { also("out/x-4.5", 3)(c); c.Unlimited = true }, nil},

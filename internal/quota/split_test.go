@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -214,6 +215,13 @@ func TestCommitOfSeveral(t *testing.T) {
 		t.Error(d, err)
 	}
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/a 1h 40+0/100\noutput 1h 40+0/150\n")
+	const value = "output@team=ci.r" // a repair may make one of a label's value alone
+	if d, err := b.Commit(t.Context(), value, 10); !errors.Is(err, quota.ErrMalformed) {
+		t.Error(d, err)
+	}
+	if d, err := b.Draw(t.Context(), value, 10, nil); !errors.Is(err, quota.ErrMalformed) {
+		t.Error(d, err)
+	}
 }
 
 // A part may have a limit of its own: it replaces the limit of each part in such a window, and adds
