@@ -26,13 +26,11 @@ type Request interface {
 	Scope() Scope
 }
 
-// Scope implements Request.
 func (c Charge) Scope() Scope {
 	return Scope{Credential: c.Credential, Buckets: bucketsOf(c.Costs), Answer: keyScope(c.Key),
 		Limits: c.Limits}
 }
 
-// Scope implements Request.
 func (r Reserve) Scope() Scope {
 	return Scope{Credential: r.Credential, Buckets: bucketsOf(r.Costs), Answer: keyScope(r.Key),
 		Limits: r.Limits}
@@ -45,33 +43,26 @@ func reservationScope(credential, reservation string, limits []Limit) Scope {
 		Reservation: reservation, Limits: limits}
 }
 
-// Scope implements Request.
 func (s Settle) Scope() Scope {
 	return reservationScope(s.Credential, s.Reservation, s.Limits)
 }
 
-// Scope implements Request.
 func (e Extend) Scope() Scope { return reservationScope(e.Credential, e.Reservation, nil) }
 
-// Scope implements Request.
 func (r Release) Scope() Scope { return reservationScope(r.Credential, r.Reservation, nil) }
 
-// Scope implements Request.
 func (l Learn) Scope() Scope {
 	return Scope{Credential: l.Credential, Buckets: []string{l.Limit.Bucket}}
 }
 
-// Scope implements Request.
 func (s Suspension) Scope() Scope {
 	return Scope{Credential: s.Credential, Buckets: []string{s.Bucket}}
 }
 
-// Scope implements Request.
 func (a Adjust) Scope() Scope {
 	return Scope{Credential: a.Credential, Buckets: []string{a.Bucket}, Answer: keyScope(a.Key)}
 }
 
-// Scope implements Request.
 func (c Claim) Scope() Scope {
 	return Scope{Credential: c.Credential, Answer: claimScope(c.Name)}
 }
@@ -134,9 +125,6 @@ type BucketChange struct {
 // MaxRewritten is how many entries are written again at most when an earlier one changes.
 const MaxRewritten = 3000
 
-// maxLapses is how many holds become entries in one step.
-const maxLapses = 1000
-
 // decide begins a decision: it finds its time.
 func (a *Account) decide() {
 	a.n, a.change = a.Now, Change{}
@@ -197,7 +185,7 @@ func (a *Account) lapse() error {
 	if !slices.ContainsFunc(a.Buckets, lapsed) {
 		return a.err()
 	}
-	most := maxLapses
+	most := 1000 // holds that become entries in one step
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
 		lapses := b.lapsed(a.n)

@@ -156,9 +156,6 @@ func (f *Findings) Unread(takings int) {
 	}
 }
 
-// repairedHold is how long a repair keeps a reservation at least.
-const repairedHold = 24 * time.Hour
-
 // replaceHolds replaces the holds where they or the state are not what was written. A repair never
 // makes room: held units stay held for at least a day, and are then charged. recorded is the number
 // of units that all holds could take when they were written; missing ones get a new reservation.
@@ -166,7 +163,7 @@ const repairedHold = 24 * time.Hour
 func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 	var holds []Hold
 	var units int64
-	day := repairedHold.Microseconds()
+	day := (24 * time.Hour).Microseconds()
 	for _, h := range b.Holds {
 		if h.Units < 1 || h.Drawn < 0 || h.Drawn > h.Units || h.AtMost() > MaxUnits {
 			unread++

@@ -282,11 +282,17 @@ func (b *Bucket) used(l Limit, n int64) int64 {
 }
 
 // othersOf returns the usage by other programs that counts under the limit.
-func (b *Bucket) othersOf(l Limit) Others {
-	if l.Pace != nil {
-		return Others{}
+func (b *Bucket) othersOf(l Limit) (o Others) {
+	if l.Pace != nil || len(b.State.Others) == 0 {
+		return o
 	}
-	return OthersIn(l.Window, b.State.Others)
+	window := l.Window.String()
+	for _, o := range b.State.Others {
+		if o.Window == window {
+			return o
+		}
+	}
+	return o
 }
 
 // levelOf returns the level of the limit's restoring window at n, with the usage by other programs.
@@ -294,7 +300,9 @@ func (b *Bucket) levelOf(l Limit, n int64) int64 {
 	r := l.Window.Restore
 	level, o := b.level(r, n), b.othersOf(l)
 	if o.Units > 0 {
-		level = max(level, o.levelAt(r, b.charged(o.At-1, n), n))
+		_, den := r.Terms()
+		since := min(b.charged(o.At-1, n), (maxLevel-min(maxLevel, o.Level))/den)
+		level = max(level, r.LevelAfter(min(maxLevel, o.Level+den*since), n-o.At))
 	}
 	return level
 }

@@ -226,16 +226,12 @@ type ReserveRequest struct {
 // Errors are those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	r.Unpaced = true
-	return b.reserve(ctx, r)
-}
-
-func (b *Budget) reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	_, d, err := b.reserveAs(ctx, r)
 	return d, err
 }
 
-// reserveAs does what reserve does, and also returns the charge that replaces the reservation if
-// the ledger cannot be reached.
+// reserveAs holds units, and also returns the charge that replaces the reservation if the ledger
+// cannot be reached.
 func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	c Charge, d Decision, err error) {
 	r.Reservation = ""

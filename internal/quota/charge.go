@@ -159,13 +159,10 @@ func (b *Bucket) keeps(ch *BucketChange) int64 {
 	return max(keep, Retention.Microseconds())
 }
 
-// maxDropped is how many expired holds a change removes.
-const maxDropped = 256
-
-// dropExpired removes holds that set nothing aside any more.
+// dropExpired removes holds that set nothing aside any more, at most 256 in one change.
 func (e *edit) dropExpired(n int64) {
 	for i := range e.Holds {
-		if h := &e.Holds[i]; !isOpen(h, n) && !h.charges() && len(e.Drop) < maxDropped {
+		if h := &e.Holds[i]; !isOpen(h, n) && !h.charges() && len(e.Drop) < 256 {
 			e.Drop = append(e.Drop, h.ID)
 		}
 	}

@@ -83,12 +83,12 @@ func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
 			break
 		}
 	}
-	if entry.At <= after || e.far(entry.At) {
+	later, err := e.Log.Since(entry.At, MaxRewritten+1)
+	e.fail(err)
+	if entry.At <= after || len(later) > MaxRewritten {
 		return 0, fmt.Errorf("%w: more than %d entries of bucket %s came after it", ErrNoEntry,
 			MaxRewritten, e.Name)
 	}
-	later, err := e.Log.Since(entry.At, MaxRewritten)
-	e.fail(err)
 	e.less = -x.Units
 	entry.Total = e.logBase(entry.At) + x.Units
 	e.From, e.Entries = entry.At, []LogEntry{entry}
@@ -100,13 +100,6 @@ func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
 		e.damaged("its running total of %d cannot grow by %d", e.newest.Total, x.Units)
 	}
 	return entry.At, nil
-}
-
-// far reports whether too many entries are later than at to rewrite them.
-func (e *edit) far(at int64) bool {
-	later, err := e.Log.Since(at, MaxRewritten+1)
-	e.fail(err)
-	return len(later) > MaxRewritten || e.broken != nil
 }
 
 // takeOff takes units off the newest entries up to a time; end is the running total at that time.

@@ -36,7 +36,7 @@ func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, erro
 		if slots.Key != "" {
 			slots.Key += " under way"
 		}
-		if under, err = b.reserve(ctx, slots); err != nil || !under.Allowed {
+		if _, under, err = b.reserveAs(ctx, slots); err != nil || !under.Allowed {
 			return under, err
 		}
 	}
@@ -65,11 +65,7 @@ func (b *Budget) endSlots(ctx context.Context, slots Decision) error {
 	return err
 }
 
-// giveBack undoes a charge of drawMost.
-func (b *Budget) giveBack(ctx context.Context, drawn Decision, call Call) error {
-	return cmp.Or(b.takeBack(ctx, drawn, call), b.endSlots(ctx, drawn))
-}
-
+// takeBack undoes the charge of drawMost.
 func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error {
 	c := Charge{Credential: b.Credential, ID: drawn.Entry, Key: call.Key,
 		Reservation: call.Reservation}

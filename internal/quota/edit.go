@@ -102,16 +102,14 @@ func (b *Bucket) rates(limits []Limit) (rates []Rate) {
 	return rates
 }
 
-// maxRates is how many levels a bucket keeps.
-const maxRates = 8
-
-// levels returns the levels right after the newest entry, once the change is written.
+// levels returns the levels right after the newest entry, once the change is written: those of the
+// last eight rates.
 func (e *edit) levels(limits []Limit) (levels []Level) {
 	rates, n := e.rates(limits), e.n
 	if len(e.Append) > 0 {
 		n = e.Append[0].At // a correction may be stamped before the time of a level
 	}
-	for _, r := range rates[max(0, len(rates)-maxRates):] {
+	for _, r := range rates[max(0, len(rates)-8):] {
 		num, den := r.Terms()
 		if e.less < 0 { // it can be higher by less than what was added
 			continue

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,22 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	d, err := b.Ledger.Settle(ctx, s)
 	switch {
 	case errors.Is(err, ErrNoReservation):
-		var settled bool
-		if settled, err = b.settledBefore(ctx, l, s.Costs); err == nil && !settled {
+		// If an earlier attempt, whose reply was lost, settled the hold, the log has an entry of the
+		// line, or of the lapsed hold. Otherwise the ledger has lost the hold, or released it when
+		// it lapsed.
+		id, _, _ := ParseReservation(l.Held.Reservation)
+		var at time.Time
+		at, err = b.findEntry(ctx, s.Costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
+		if err == nil && at.IsZero() {
 			l.Call.Reservation = l.Held.Reservation
 			return b.bookLost(ctx, l, s.Costs)
 		}
-		d = Decision{Allowed: true, Units: settledUnits(l, s.Costs)}
+		d = Decision{Allowed: true, Units: UnitsOf(s.Costs)}
+		for bucket, n := range d.Units {
+			if n == AllUnits {
+				d.Units[bucket] = l.Held.Units[bucket]
+			}
+		}
 	case errors.Is(err, ErrKeyReused): // another caller has settled the hold, with other units
 		d, err = Decision{Allowed: true}, nil
 	}
@@ -108,36 +119,10 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	return d, b.bookUnheld(ctx, l, b.across(l.Call.Costs))
 }
 
-// settledBefore reports whether an earlier attempt, whose reply was lost, settled a hold that is
-// gone: the log then has an entry of the line, or of the lapsed hold. Otherwise the ledger has lost
-// the hold, or released it when it lapsed.
-func (b *Budget) settledBefore(ctx context.Context, l Booking, costs []Cost) (bool, error) {
-	id, _, err := ParseReservation(l.Held.Reservation)
-	if err != nil {
-		return false, err
-	}
-	at, err := b.findEntry(ctx, costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
-	return !at.IsZero(), err
-}
-
-// settledUnits returns the units that a settlement booked, by bucket.
-func settledUnits(l Booking, costs []Cost) map[string]int64 {
-	units := UnitsOf(costs)
-	for bucket, n := range units {
-		if n == AllUnits {
-			units[bucket] = l.Held.Units[bucket]
-		}
-	}
-	return units
-}
-
 // bookLost books the usage of a call whose hold is gone from the ledger. held has the costs in the
 // buckets of the hold.
 func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision, error) {
-	id, _, err := ParseReservation(l.Held.Reservation)
-	if err != nil {
-		return Decision{}, err
-	}
+	id, _, _ := ParseReservation(l.Held.Reservation) // a valid one
 	b.Log.Warn("a hold is gone from the ledger: what was used is booked all the same",
 		"reservation", l.Held.Reservation)
 	costs := b.across(l.Call.Costs)
@@ -148,7 +133,7 @@ func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision
 	}
 	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
 	costs = slices.DeleteFunc(costs, b.onlyUnderWay)
-	err = b.bookTruth(ctx, l.Call, Charge{Key: "truth of " + id, Costs: costs}, &d)
+	err := b.bookTruth(ctx, l.Call, Charge{Key: "truth of " + id, Costs: costs}, &d)
 	return d, err
 }
 
@@ -186,10 +171,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 
 // bookUnheld books the costs of a call in buckets where nothing was held for it.
 func (b *Budget) bookUnheld(ctx context.Context, l Booking, costs []Cost) error {
-	id, held, err := ParseReservation(l.Held.Reservation)
-	if err != nil {
-		return err
-	}
+	id, held, _ := ParseReservation(l.Held.Reservation) // a valid one
 	costs = slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool {
 		return slices.Contains(held, c.Bucket)
 	})
@@ -202,7 +184,7 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	case held.Unmetered:
 		return b.correct(ctx, held, Call{})
 	case call.Reservation != "":
-		return b.giveBack(ctx, held, call)
+		return cmp.Or(b.takeBack(ctx, held, call), b.endSlots(ctx, held)) // both are done
 	}
 	_, err := b.Ledger.Release(ctx, Release{b.Credential, held.Reservation, true})
 	if errors.Is(err, ErrNoReservation) { // already released, or settled

@@ -20,7 +20,14 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 	}
 	if !l.Stale(state.ResetAt, a.n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining
-		state.Others = later.reported(l.Limit, a.n, learned.Units).Replace(state.Others)
+		o := Others{Window: w.String(), At: a.n,
+			Units: later.used(l.Limit, a.n) - later.own(w, a.n) + learned.Units}
+		if w.IsRestoring() {
+			_, den := w.Restore.Terms()
+			o.Level = later.levelOf(l.Limit, a.n) + learned.Units*den
+		}
+		state.Others = append(slices.DeleteFunc(slices.Clone(state.Others),
+			func(old Others) bool { return old.Window == o.Window }), o)
 		state.Floor = max(state.Floor, a.n-1) // nothing is decided at an earlier time from now on
 	}
 	b.fail(later.broken)
@@ -28,16 +35,6 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 		a.write(BucketChange{State: state})
 	}
 	return learned, a.err()
-}
-
-// reported returns what other programs used in the window of the limit, with units more.
-func (b *Bucket) reported(l Limit, n, units int64) Others {
-	o := Others{Window: l.Window.String(), At: n, Units: b.used(l, n) - b.own(l.Window, n) + units}
-	if l.Window.IsRestoring() {
-		_, den := l.Window.Restore.Terms()
-		o.Level = b.levelOf(l, n) + units*den
-	}
-	return o
 }
 
 // usedWhenAsked returns the units used at n, with those that have left the window since the call
@@ -50,7 +47,8 @@ func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 	case w.IsRestoring():
 		return b.used(l.Limit, n) + w.Restore.Restored(n-at)
 	}
-	used, after := b.charged(w.after(at, b.State.ResetAt), n), w.after(at, b.State.ResetAt)
+	after := w.after(at, b.State.ResetAt)
+	used := b.charged(after, n)
 	if o := b.othersOf(l.Limit); o.At > after {
 		used += o.Units
 	}
@@ -80,30 +78,4 @@ type Others struct {
 	Units  int64  `json:"units"`
 	// Level is the level of a restoring window at At, with these units: see Rate.
 	Level int64 `json:"level,omitempty"`
-}
-
-// OthersIn returns the element for a window, or one without units.
-func OthersIn(w Window, all []Others) (o Others) {
-	if len(all) == 0 {
-		return o
-	}
-	if i := slices.IndexFunc(all, func(o Others) bool { return o.Window == w.String() }); i >= 0 {
-		o = all[i]
-	}
-	return o
-}
-
-// Replace returns all with o in the place of the element for the same window.
-func (o Others) Replace(all []Others) []Others {
-	all = slices.DeleteFunc(slices.Clone(all),
-		func(old Others) bool { return old.Window == o.Window })
-	return append(all, o)
-}
-
-// levelAt returns the level at n that follows from the report and the units charged since.
-func (o Others) levelAt(r Rate, charged, n int64) int64 {
-	const most = Never
-	_, den := r.Terms()
-	level := min(most, o.Level+den*min(charged, (most-min(most, o.Level))/den))
-	return r.LevelAfter(level, n-o.At)
 }

@@ -25,16 +25,6 @@ func (l LabelLimit) Name() string {
 	return l.Bucket + " per label:" + l.Label + " " + l.Window.String()
 }
 
-// of returns the limit of the value that the bucket belongs to.
-func (l LabelLimit) of(bucket string) Limit {
-	limit := l.on(bucket)
-	_, _, value, _ := ParseLabelBucket(bucket)
-	if units, ok := l.Parts[value]; ok {
-		limit.Units, limit.Headroom = units, min(l.Headroom, units)
-	}
-	return limit
-}
-
 // MaxValueBytes is how many bytes of a label's value are part of its bucket's name.
 const MaxValueBytes = 64
 
@@ -44,18 +34,14 @@ const MaxValueBytes = 64
 func LabelBucket(bucket, label, value string) string {
 	name := []byte(bucket + "@" + label + "=")
 	for _, c := range []byte(value[:min(len(value), MaxValueBytes)]) {
-		if isValueByte(c) {
+		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			strings.IndexByte("_-.@", c) >= 0 {
 			name = append(name, c)
 		} else {
 			name = fmt.Appendf(name, "~%02x", c)
 		}
 	}
 	return string(name)
-}
-
-func isValueByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		strings.IndexByte("_-.@", c) >= 0
 }
 
 // ParseLabelBucket splits a name of LabelBucket; ok is false for any other bucket.
@@ -74,7 +60,7 @@ func ParseLabelBucket(name string) (bucket, label, value string, ok bool) {
 	return bucket, label, value, ok
 }
 
-// IsLabelBucket reports whether the bucket belongs to a label's value (LabelBucket).
+// IsLabelBucket reports whether the bucket belongs to a label's value.
 func IsLabelBucket(bucket string) bool { return strings.Contains(bucket, "@") }
 
 // ShownBucket returns a bucket's name for people: money@team=(none) for calls without a label.

@@ -52,16 +52,13 @@ func indexOf(costs []Cost, bucket string) int {
 	return slices.IndexFunc(costs, func(c Cost) bool { return c.Bucket == bucket })
 }
 
-// slackShare is the part of its limit by which the estimates in flight may be too low together.
-const slackShare = 10
-
 // Slack returns by how many units the bounded estimates in flight of one bucket may be too low
 // together: a tenth of its smallest limit. So no limit is passed by more, whatever calls take.
 func Slack(limits []Limit) int64 {
 	slack := int64(MaxTotal)
 	for _, l := range Enforced(limits) {
 		if l.Pace == nil && !l.Window.Concurrent {
-			slack = min(slack, l.Units/slackShare)
+			slack = min(slack, l.Units/10)
 		}
 	}
 	return slack

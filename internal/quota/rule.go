@@ -206,8 +206,9 @@ type step struct {
 	entry int64 // units of the entry that they become, 0 for none
 }
 
-// steps returns the steps of the holds after from, if no caller settles them. A hold becomes an
-// entry at the stamp of that entry: no decision is made between its expiry and that stamp.
+// steps returns the steps of the holds after from, if no caller settles them, and a last one that
+// never comes. A hold becomes an entry at the stamp of that entry: no decision is made between its
+// expiry and that stamp.
 func (b *Bucket) steps(from int64) (steps []step) {
 	for i := range b.Holds {
 		if h := &b.Holds[i]; !h.charges() && isOpen(h, from) && h.Left() > 0 {
@@ -222,7 +223,7 @@ func (b *Bucket) steps(from int64) (steps []step) {
 		}
 	}
 	slices.SortFunc(steps, func(x, y step) int { return cmp.Compare(x.at, y.at) })
-	return steps
+	return append(steps, step{at: Never})
 }
 
 // fits returns the earliest moment from which units, added to the usage under the limit, stay
@@ -257,11 +258,8 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	r := l.Window.Restore
 	num, den := r.Terms()
 	level := b.levelOf(l, from)
-	for i := 0; ; i++ {
-		end := Never
-		if i < len(steps) {
-			end = steps[i].at
-		}
+	for _, s := range steps {
+		end := s.at
 		if may := room - held; may >= 0 {
 			at := from
 			if over := level - min(may, maxLevel/den)*den; over > 0 {
@@ -271,15 +269,13 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 				return at
 			}
 		}
-		if end == Never {
-			return Never
-		}
 		level = r.LevelAfter(level, end-from)
-		if steps[i].entry > 0 {
-			level = r.plus(level, steps[i].entry)
+		if s.entry > 0 {
+			level = r.plus(level, s.entry)
 		}
-		held, from = held-steps[i].held, end
+		held, from = held-s.held, end
 	}
+	return Never
 }
 
 // left does what fits does for the other windows, which stored entries and those of lapses leave.
@@ -317,11 +313,8 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	steps = append(steps, departures...)
 	slices.SortFunc(steps, func(x, y step) int { return cmp.Compare(x.at, y.at) })
 	used := b.newest.Total - base
-	for i := 0; ; i++ {
-		end := Never
-		if i < len(steps) {
-			end = steps[i].at
-		}
+	for _, s := range steps {
+		end := s.at
 		need := used + count - room // units of the stored log that must have left
 		if need <= 0 && from < end {
 			return from
@@ -333,12 +326,10 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 				return at
 			}
 		}
-		if end == Never {
-			return Never
-		}
-		count += steps[i].entry - steps[i].held
+		count += s.entry - s.held
 		from = end
 	}
+	return Never
 }
 
 // nextFree returns the clock's time at which the next units come free in the one bucket, by an

@@ -56,11 +56,16 @@ func (b *Budget) Limited(bucket string) bool {
 func (b *Budget) limitsOf(buckets []string) []Limit {
 	limits := b.limitsAmong(b.Limits, buckets)
 	for _, bucket := range buckets {
-		whole, label, _, derived := ParseLabelBucket(bucket)
+		whole, label, value, derived := ParseLabelBucket(bucket)
 		for _, l := range b.PerLabel {
-			if derived && l.Label == label && b.labelHolds(l, whole) {
-				limits = append(limits, l.of(bucket))
+			if !derived || l.Label != label || !b.labelHolds(l, whole) {
+				continue
 			}
+			limit := l.on(bucket)
+			if units, ok := l.Parts[value]; ok {
+				limit.Units, limit.Headroom = units, min(l.Headroom, units)
+			}
+			limits = append(limits, limit)
 		}
 	}
 	return limits

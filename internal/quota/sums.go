@@ -162,14 +162,11 @@ type EntryReader interface {
 	Entries(ctx context.Context, q Query) ([]Entry, error)
 }
 
-// pageOfEntries is how many entries All has in memory at once.
-const pageOfEntries = 2000
-
-// All returns the entries that q picks, oldest first. They are read in pages, so that a long log
-// takes little memory. It yields an error last. q.Limit and q.First must be 0.
+// All returns the entries that q picks, oldest first. They are read in pages of 2,000, so that a
+// long log takes little memory. It yields an error last. q.Limit and q.First must be 0.
 func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		q.First = pageOfEntries
+		q.First = 2000
 		for {
 			page, err := l.Entries(ctx, q)
 			if err != nil {
