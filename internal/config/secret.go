@@ -43,9 +43,9 @@ func (s Secret) Key() (string, error) {
 	var where, key, empty string
 	switch {
 	case s.Env != "":
-		where, key, empty = "environment variable "+s.Env, s.getenv(s.Env), "not set or empty"
+		where, key, empty = "environment variable "+s.Env, s.getenv(s.Env), "is not set or empty"
 	case s.File != "":
-		where, empty = "file "+s.File, "empty"
+		where, empty = "file "+s.File, "is empty"
 		text, err := ReadFile(s.File, maxKeyBytes)
 		if err != nil {
 			return "", fmt.Errorf("%s: %s: %w", kind, where, reason(err))
@@ -60,7 +60,7 @@ func (s Secret) Key() (string, error) {
 			s.owner, name, variable)
 	}
 	if key = strings.TrimSpace(key); key == "" {
-		return "", fmt.Errorf("%s: %s is %s", kind, where, empty)
+		return "", fmt.Errorf("%s: %s %s", kind, where, empty)
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {

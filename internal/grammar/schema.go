@@ -61,7 +61,8 @@ func (s *Schema) check(f *File, value any) {
 	// The library goes through keys in random order.
 	slices.SortStableFunc(all, func(a, b *jsonschema.ValidationError) int {
 		return cmp.Or(cmp.Compare(formatLast(a), formatLast(b)),
-			slices.Compare(a.InstanceLocation, b.InstanceLocation))
+			slices.Compare(a.InstanceLocation, b.InstanceLocation),
+			cmp.Compare(dependentKey(a), dependentKey(b)))
 	})
 	for _, e := range all {
 		at := f.Top()
@@ -82,6 +83,14 @@ func formatLast(e *jsonschema.ValidationError) int {
 		return 1
 	}
 	return 0
+}
+
+// dependentKey returns the key that another must accompany, or "" for any other error.
+func dependentKey(e *jsonschema.ValidationError) string {
+	if k, ok := e.ErrorKind.(*kind.DependentRequired); ok {
+		return k.Prop
+	}
+	return ""
 }
 
 // leaves returns the innermost errors. Among alternatives it follows the one that matches the
