@@ -30,7 +30,7 @@ type lane struct {
 	turn   *turn                     // of the first missed tick, until its first attempt
 	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
 	marked atomic.Int64              // the newest marked tick, in Unix ns
-	inLine bool                      // this daemon is to have the lane next
+	isNext bool                      // no other daemon leases the lane for a late tick
 	// the current tick came while no daemon ran, so it is marked only when done
 	unmarked bool
 }

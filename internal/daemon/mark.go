@@ -93,7 +93,11 @@ func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 // it is not marked. All daemons read with the same holder, so that daemons that start together do
 // not take each other's reads for marks.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
-	question := l.claim(tick.ID(), asksForMark, time.Second)
+	return l.read(ctx, l.claim(tick.ID(), asksForMark, time.Second))
+}
+
+// read returns the state of a claim, which question makes for a moment if it is free.
+func (l *lane) read(ctx context.Context, question quota.Claim) (quota.ClaimState, error) {
 	state, err := l.cfg.Claims.Claim(ctx, question)
 	if err == nil && state == quota.ClaimWon {
 		err = l.cfg.Claims.Finish(ctx, question, false)

@@ -30,7 +30,7 @@ func (c *Config) retryAfter() time.Duration { return min(c.Lease/3, 10*time.Seco
 
 // runTick returns true when any daemon has done the tick, and false if ticks ended first.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
-	defer l.leaveLine(ctx)
+	defer l.endNext(ctx)
 	for waited := false; ; {
 		l.refresh()
 		switch l.attempt(ticks, ctx, tick, missed, waited) {
@@ -40,7 +40,7 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 			waited = true
 		}
 		wait := l.cfg.retryAfter()
-		if l.inLine { // the others keep away meanwhile
+		if l.isNext { // the others keep away meanwhile
 			wait = min(wait, time.Second)
 		}
 		if !quota.Pause(ticks, wait) {
@@ -68,14 +68,15 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		state, err = l.mark(ctx, tick)
 	}
 	if late && err == nil && state != quota.ClaimDone {
-		if l.inLine, err = l.standInLine(ctx); err == nil && !l.inLine {
-			l.d.Log.Debug("another daemon is to have the lane next", "tick", tick.ID())
+		var free bool
+		if free, err = l.mayLease(ctx, missed && waited); err == nil && !free {
+			l.d.Log.Debug("another daemon is to lease the lane next", "tick", tick.ID())
 			return retry
 		}
 	}
 	if err == nil && state != quota.ClaimDone {
 		if state, err = l.lease(ctx); err == nil && state == quota.ClaimWon {
-			l.leaveLine(ctx)
+			l.endNext(ctx)
 			defer l.release(ctx, l.leaseClaim())
 			state, err = l.mark(ctx, tick)
 		}
@@ -212,24 +213,30 @@ func (l *lane) release(ctx context.Context, claim quota.Claim) {
 	}
 }
 
-// lineClaim returns the claim of the daemon that is to have the lane next.
-func (l *lane) lineClaim() quota.Claim {
-	return l.claim(l.Name()+"/next", l.d.Holder, 3*l.cfg.retryAfter())
+// nextClaim returns the claim of the daemon that is to lease the lane next.
+func (l *lane) nextClaim(holder string, ttl time.Duration) quota.Claim {
+	return l.claim(l.Name()+"/next", holder, ttl)
 }
 
-// standInLine reports whether this daemon is to have the lane next. A daemon with a late tick leases
-// the lane only then. Otherwise, while runs take longer than the interval, a daemon that has just
-// released the lane would lease it again for its next tick, and the others would never find it free.
-func (l *lane) standInLine(ctx context.Context) (bool, error) {
-	state, err := l.cfg.Claims.Claim(ctx, l.lineClaim())
-	return state == quota.ClaimWon, err
+// mayLease reports whether this daemon may lease the lane for a late tick, because no other daemon
+// claims to be next. One that waits with a missed tick claims that. Otherwise, while runs take
+// longer than the interval, the daemon that has just released the lane would lease it again for its
+// next tick, and the waiting daemon would never find it free.
+func (l *lane) mayLease(ctx context.Context, claim bool) (bool, error) {
+	if claim {
+		state, err := l.cfg.Claims.Claim(ctx, l.nextClaim(l.d.Holder, 3*l.cfg.retryAfter()))
+		l.isNext = err == nil && state == quota.ClaimWon
+		return l.isNext, err
+	}
+	state, err := l.read(ctx, l.nextClaim(asksForMark, time.Second))
+	return state != quota.ClaimHeld, err
 }
 
-// leaveLine lets another daemon have the lane next.
-func (l *lane) leaveLine(ctx context.Context) {
-	if l.inLine {
-		l.release(ctx, l.lineClaim())
-		l.inLine = false
+// endNext lets another daemon be next.
+func (l *lane) endNext(ctx context.Context) {
+	if l.isNext {
+		l.release(ctx, l.nextClaim(l.d.Holder, time.Second))
+		l.isNext = false
 	}
 }
 
