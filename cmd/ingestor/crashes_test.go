@@ -325,7 +325,7 @@ func TestCrashes(t *testing.T) {
 		charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
 	}
-	if ticks < 20 || len(f.kills) < 3 { // a busy machine does fewer
+	if ticks < 10 || len(f.kills) < 3 { // of about 40; a busy machine does fewer
 		t.Errorf("only %d ticks and %d kills", ticks, len(f.kills))
 	}
 }
