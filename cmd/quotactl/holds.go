@@ -48,7 +48,8 @@ func (a *app) reserve() *cobra.Command {
 	})
 	flags := c.Flags()
 	cli.Flags(flags, "bucket", &request.Bucket, "ttl", &ttl,
-		"lapse", (*string)(&request.Lapse), "note", &request.Note, "id", &request.Key, "manual", &request.Manual,
+		"lapse", (*string)(&request.Lapse), "note", &request.Note, "id", &request.Key,
+		"manual", &request.Manual,
 		"label", newLabels(&request.Labels), "quiet,q", &quiet)
 	return c
 }

@@ -108,7 +108,10 @@ func (a *app) root(args []string) *cobra.Command {
 			c.GroupID = settings
 		}
 	}
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+	// flags may stand before it: alias q='quotactl --config FILE'
+	if slices.ContainsFunc(args, func(arg string) bool {
+		return strings.HasPrefix(arg, cobra.ShellCompRequestCmd)
+	}) {
 		a.complete(root)
 	}
 	return root

@@ -126,10 +126,11 @@ func TestOutputFails(t *testing.T) {
 	defer full.Close()
 	home := t.TempDir()
 	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
-	for _, args := range []string{"costs", "costs -o json", "config check", "status", "log"} {
+	for _, args := range []string{"costs", "costs -o json", "config check", "status", "log",
+		"log -o csv"} {
 		var errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), full, &errs, getenv)
-		if code != 1 || !strings.Contains(errs.String(), "no space left") {
+		if code != 1 || strings.Count(errs.String(), "no space left") != 1 {
 			t.Errorf("%s: exit code %d: %s", args, code, errs.String())
 		}
 	}

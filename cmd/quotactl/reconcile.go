@@ -71,8 +71,9 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		return err
 	}
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
-		Service: cmp.Or(g.prices().Service, g.prices().Upstream), At: words.Time(now), SharedWith: r.shares[1:],
-		Rows: []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
+		Service: cmp.Or(g.prices().Service, g.prices().Upstream), At: words.Time(now),
+		SharedWith: r.shares[1:],
+		Rows:       []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
 	if err := r.compare(ctx, now); err != nil {
 		return inBillWords(g, client, err)
 	}

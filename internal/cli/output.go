@@ -3,9 +3,9 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -160,13 +160,13 @@ func (l *Lines) Add(item any, cells ...any) {
 	}
 	data, err := toJSON(item)
 	l.out.Write(escaped(data, inJSON))
-	l.err = errors.Join(l.err, err)
+	l.err = cmp.Or(l.err, err)
 }
 
-// Flush writes the buffered lines.
+// Flush writes the buffered lines. It returns the first error.
 func (l *Lines) Flush() error {
 	l.csv.Flush()
-	return errors.Join(l.err, l.csv.Error(), l.out.Flush())
+	return cmp.Or(l.err, l.csv.Error(), l.out.Flush())
 }
 
 // inSheet makes text safe for CSV: without terminal sequences, and with an apostrophe before

@@ -122,7 +122,8 @@ var errLoop = errors.New("a page token leads back to an earlier page")
 // pages reads and stores the chart, starting at token. It returns nil once the chart is complete.
 func (r *reader) pages(ctx context.Context, token string) error {
 	c := r.chart
-	paid := context.WithoutCancel(ctx)                     // a page that is paid for is stored even after ctx has ended
+	// a page that is paid for is stored even after ctx has ended
+	paid := context.WithoutCancel(ctx)
 	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted just before Complete
 		return r.queue.abort(paid, r.Catalog.Complete(paid, c.id, r.Now()))
 	}
