@@ -318,7 +318,8 @@ func (m *metered) batch(t testing.TB, file string) *http.Request {
 	return m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file))
 }
 
-// TestRefusedLines: calls without a price and unknown files are refused.
+// TestRefusedLines: calls without a price and unknown files are refused, and a journal that cannot be
+// read is named.
 func TestRefusedLines(t *testing.T) {
 	m := openJobs(t, "openai")
 	for lines, why := range map[string]string{
@@ -341,6 +342,11 @@ func TestRefusedLines(t *testing.T) {
 		`{"training_file":%q,"model":"gpt-4.1","method":{"type":"reinforcement"}}`,
 		m.upload(t, "fine-tune", tuning))))
 	refused(t, err, quota.ErrUnpriced)
+
+	file := m.upload(t, "batch", chatLine)
+	m.journal(t, t.TempDir()) // a folder
+	_, _, err = m.send(m.batch(t, file))
+	refused(t, err, quota.ErrJournal)
 }
 
 // TestCreationWithoutAResponse: the hold stays, so the most is booked when it lapses.

@@ -72,11 +72,14 @@ func (e *exchange) noteFile(answer []byte) {
 	}
 }
 
-// file returns the lines of a file that was uploaded before.
+// file returns the lines of a file that was uploaded before. Errors: quota.ErrJournal.
 func (t *Transport) file(ctx context.Context, name string) (lines costs.Lines, err error) {
-	if err = t.readNote(ctx, name, &lines); errors.Is(err, quota.ErrNoNote) {
+	switch err = t.readNote(ctx, name, &lines); {
+	case errors.Is(err, quota.ErrNoNote):
 		err = fmt.Errorf("file %.100q was not uploaded as one request through a proxy on this "+
 			"host in the last 30 days: upload it again", name)
+	case err != nil:
+		err = fmt.Errorf("%w: %w", quota.ErrJournal, err)
 	}
 	return lines, err
 }

@@ -201,11 +201,15 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	level := slog.LevelWarn
+	if _, again := n.unmarked[c]; again {
+		level = slog.LevelDebug
+	}
 	delete(n.unmarked, c)
 	if err != nil {
 		n.unmarked[c] = time.Now().Add(lasts)
-		n.Log.Warn("cannot mark a notification as sent; another process may send it again",
-			"error", err)
+		n.Log.Log(ctx, level, "cannot mark a notification as sent; another process may send it "+
+			"again", "error", err)
 	}
 	return err
 }

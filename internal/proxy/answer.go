@@ -219,7 +219,7 @@ func refusalOf(err error) *refusal {
 	}
 	if unclear, ok := errors.AsType[*costs.PriceError](err); ok {
 		status := http.StatusBadRequest
-		if errors.Is(err, context.DeadlineExceeded) { // of the journal, so a retry may succeed
+		if errors.Is(err, quota.ErrJournal) { // a retry may succeed
 			status = http.StatusServiceUnavailable
 		}
 		return refusef(status, "unpriceable", "request cannot be priced", "%v", unclear)

@@ -23,7 +23,7 @@ func TestRefusalOf(t *testing.T) {
 			statusGone, "callerGone", outcomeBroken},
 		{&costs.PriceError{Method: "a.b", Err: quota.ErrMalformed}, http.StatusBadRequest,
 			"unpriceable", outcomeRefused},
-		{&costs.PriceError{Method: "a.b", Err: fmt.Errorf("file f: %w", context.DeadlineExceeded)},
+		{&costs.PriceError{Method: "a.b", Err: fmt.Errorf("%w: locked", quota.ErrJournal)},
 			http.StatusServiceUnavailable, "unpriceable", outcomeRefused},
 		{quota.ErrUnpriced, http.StatusNotFound, "unpriced", outcomeRefused},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, "upstreamTimeout", outcomeFailed},

@@ -319,7 +319,7 @@ const maxLevel = Never
 // plus returns the level after so many units were charged.
 func (r Rate) plus(level, units int64) int64 {
 	_, den := r.Terms()
-	return min(maxLevel, level+min(units, maxLevel/den)*den)
+	return level + min(maxLevel-level, min(units, maxLevel/den)*den)
 }
 
 // level returns the level of a restoring window at n.

@@ -18,6 +18,7 @@ var (
 	ErrOutageSpent      = errors.New("at_most is spent: this host lets no more calls pass")
 	ErrNoNote           = errors.New("there is no such note in the journal")
 	ErrNoJournal        = errors.New("there is no folder for the journal: set QUOTA_STATE_DIR")
+	ErrJournal          = errors.New("the journal of this host cannot be read")
 	ErrNotSent          = errors.New("not sent")            // refused by the gate
 	ErrUnpriced         = errors.New("method has no price") // refused, never guessed
 	ErrNotAllowed       = errors.New("not allowed")         // see Allowance

@@ -23,8 +23,7 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 		o := Others{Window: w.String(), At: a.n,
 			Units: later.used(l.Limit, a.n) - later.own(w, a.n) + learned.Units}
 		if w.IsRestoring() {
-			_, den := w.Restore.Terms()
-			o.Level = later.levelOf(l.Limit, a.n) + learned.Units*den
+			o.Level = w.Restore.plus(later.levelOf(l.Limit, a.n), learned.Units)
 		}
 		state.Others = append(slices.DeleteFunc(slices.Clone(state.Others),
 			func(old Others) bool { return old.Window == o.Window }), o)

@@ -232,3 +232,11 @@ func TestDeniedByPace(t *testing.T) {
 		}
 	}
 }
+
+// TestRatePlus: a level stays at its maximum, even if one charge could double it.
+func TestRatePlus(t *testing.T) {
+	r := window(t, "restoring 1/8.388608s", "").Restore
+	if level := r.plus(maxLevel, MaxUnits); level != maxLevel {
+		t.Error(level)
+	}
+}
