@@ -196,6 +196,7 @@ func (d *Daemon) start(ctx context.Context, l *lane) {
 		}
 		d.mu.Lock() // it never began, so its successor continues where the one before ended
 		l.Lane, l.until = before.Lane, before.until
+		l.missed, l.since = before.missed, before.since
 		d.mu.Unlock()
 	})
 }

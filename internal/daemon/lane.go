@@ -26,7 +26,7 @@ type lane struct {
 	stopped bool          // for Daemon.use
 	done    chan struct{} // closed when it has ended
 
-	missed []missed                  // runs first
+	missed []missed                  // run first; those that have not run yet
 	turn   *turn                     // of the first missed tick, until its first attempt
 	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
 	marked atomic.Int64              // the newest marked tick, in Unix ns
@@ -90,16 +90,23 @@ func (l *lane) begin(ctx context.Context) {
 
 func (l *lane) policy() Policy { return l.Work.policy() }
 
-// succeed continues where the lane of the previous configuration ended.
+// succeed continues where the lane of the previous configuration ended, with the missed ticks that
+// it has not run.
 func (l *lane) succeed(before *lane) {
+	l.missed = before.missed
+	until := before.until
+	if len(l.missed) > 0 {
+		until = before.since
+	}
 	if before.Spec() == l.Spec() { // the same ticks of the schedule
-		l.reach(before.until.Add(l.Offset - before.Offset))
+		l.since = until.Add(l.Offset - before.Offset)
+		l.reach(l.since)
 		return
 	}
 	// A tick of the old schedule that is waiting for its turn still runs. Earlier ticks of the new
 	// schedule do not, because it was not in force.
-	if tick := before.Next(before.until); !tick.At.After(l.since) {
-		l.missed = []missed{{tick, true}}
+	if tick := before.Next(until); !tick.At.After(l.since) {
+		l.missed = append(l.missed, missed{tick, true})
 	}
 	l.reach(l.since)
 }
@@ -160,14 +167,14 @@ func (l *lane) run(ticks, ctx context.Context) {
 }
 
 func (l *lane) loop(ticks, ctx context.Context) {
-	for _, tick := range l.missed {
-		if !l.runLate(ticks, ctx, tick) {
+	for len(l.missed) > 0 {
+		if !l.runLate(ticks, ctx, l.missed[0]) {
 			return
 		}
-		l.reach(tick.At)
-	}
-	if len(l.missed) > 0 {
-		l.reach(l.since)
+		l.reach(l.missed[0].At)
+		if l.missed = l.missed[1:]; len(l.missed) == 0 {
+			l.reach(l.since)
+		}
 	}
 	for ticks.Err() == nil {
 		l.refresh()

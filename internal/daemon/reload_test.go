@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotabudget/internal/daemon"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/share"
 )
 
@@ -118,5 +119,65 @@ func TestReload_Twice(t *testing.T) {
 		}
 		p.stopAfter(2 * time.Minute) // 19:04:30
 		w.expectRan("US", "19:00:00 19:01:00 19:02:00 19:03:00 19:04:00")
+	})
+}
+
+// TestReload_StillWaiting: a tick that waits for the lane when its schedule is replaced still runs, even
+// if the schedules after it are replaced before.
+func TestReload_StillWaiting(t *testing.T) {
+	for name, specs := range map[string][]string{
+		"twice": {"30 * * * *", "45 * * * *"}, "back": {"30 * * * *", "* * * * *"},
+		"thrice": {"30 * * * *", "45 * * * *", "50 * * * *"},
+		"other":  {"30 * * * *", "stagger"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			atNoon(t, func(w *env) {
+				p := w.open(lanes(t, "* * * * *", "UTC", "US", 0)...)
+				var next []*daemon.Config
+				for i, spec := range specs {
+					if spec == "stagger" {
+						moved := lanes(t, specs[i-1], "UTC", "US", 0)
+						moved[0].Offset = 10 * time.Second
+						next = append(next, p.with(moved...))
+						continue
+					}
+					next = append(next, p.with(lanes(t, spec, "UTC", "US", 0)...))
+				}
+				p.reloads(next...)
+				w.expect(w.claim("trending/US", 3*time.Minute), quota.ClaimWon)
+				p.start()
+				time.Sleep(11 * time.Second) // 19:00:10
+				for range next {
+					p.reload <- struct{}{}
+					time.Sleep(7 * time.Second)
+				}
+				p.stopAfter(3*time.Minute + 10*time.Second - 7*time.Second*time.Duration(len(next)))
+				w.expectRun("US", 0) // 19:03:20
+			})
+		})
+	}
+}
+
+// TestReload_NotBegun: two ticks wait for the lane. While the first runs, the schedule is replaced
+// twice, so the lane in between never begins. The second tick still runs.
+func TestReload_NotBegun(t *testing.T) {
+	atNoon(t, func(w *env) {
+		p := w.open(lanes(t, "0 * * * *", "UTC", "US", 0)...)
+		p.sweep.Client.Timeout = time.Hour
+		var next []*daemon.Config
+		for _, spec := range strings.Fields("1 30 40 50") {
+			next = append(next, p.with(lanes(t, spec+" * * * *", "UTC", "US", 0)...))
+		}
+		p.reloads(next...)
+		w.set(func(_ *proc, r *http.Request) { slow(r, 20*time.Second) })
+		w.expect(w.claim("trending/US", 90*time.Second), quota.ClaimWon)
+		p.start()
+		for _, wait := range []time.Duration{11 * time.Second, time.Minute, 40 * time.Second,
+			time.Second} { // 19:00:10, 19:01:10, 19:01:50, 19:01:51
+			time.Sleep(wait)
+			p.reload <- struct{}{}
+		}
+		p.stopAfter(3 * time.Minute)
+		w.expectRan("US", "19:00:00 19:01:00")
 	})
 }
