@@ -10,12 +10,6 @@ import (
 	"time"
 )
 
-// patience is how long ReadPipe waits for a pipe. A program that decrypts a file may first ask a
-// person for a password.
-const patience = time.Minute
-
-var errSilent = fmt.Errorf("nothing wrote to the pipe and closed it within %s", patience)
-
 // ReadFile returns the content of the regular file at path, at most max bytes. It never blocks:
 // directories, pipes and devices are errors. The null device is an empty file.
 func ReadFile(path string, max int64) ([]byte, error) {
@@ -45,10 +39,16 @@ func ReadFile(path string, max int64) ([]byte, error) {
 // ReadPipe is like ReadFile, but also reads a pipe, such as that of <(command). It waits for the
 // writer until ctx ends, and at most a minute.
 func ReadPipe(ctx context.Context, path string, max int64) ([]byte, error) {
+	// a program that decrypts a file may first ask a person for a password
+	return readPipe(ctx, path, max, time.Minute)
+}
+
+func readPipe(ctx context.Context, path string, max int64, wait time.Duration) ([]byte, error) {
 	if !IsPipe(path) {
 		return ReadFile(path, max)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait,
+		fmt.Errorf("nothing wrote to the pipe and closed it within %s", wait))
 	defer cancel()
 	var data []byte
 	var err error
