@@ -152,7 +152,7 @@ func (s *shell) play(text string) {
 			time.Sleep(100 * time.Millisecond)
 			got = s.run(command)
 		}
-		// pair the entries' names on the page with those that were given here
+		// pair the IDs of entries on the page with those of this run
 		there, here := entryID.FindAllString(want, -1), entryID.FindAllString(got, -1)
 		for i := range min(len(there), len(here)) {
 			s.ids[there[i]] = here[i]

@@ -199,8 +199,8 @@ func TestNoUpstreamIsSpecial(t *testing.T) {
 	all := packages(t)
 	for _, path := range strings.Fields("meter costs costs/formula costs/feed proxy") {
 		for _, imported := range all[path].Deps {
-			if to := layerName(imported); strings.HasPrefix(to, "youtube") ||
-				strings.HasPrefix(to, "standin") {
+			if layer := layerName(imported); strings.HasPrefix(layer, "youtube") ||
+				strings.HasPrefix(layer, "standin") {
 				t.Errorf("%s imports %s, which is about one upstream", path, imported)
 			}
 		}

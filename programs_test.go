@@ -13,7 +13,7 @@ import (
 // update makes the tests of generated files write them: go test . -run TestPicture -update
 var update = flag.Bool("update", false, "write the generated documents instead of comparing them")
 
-// programs is the folder of both programs; "" until a test needs them.
+// programs is the folder of both programs; "" until build has run.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// build builds both programs when a test first needs one.
 var build = sync.OnceValue(func() (err error) {
 	if programs, err = os.MkdirTemp("", "documents-test-"); err != nil {
 		return err

@@ -37,6 +37,7 @@ func fullManual(t *testing.T) manual {
 	return m
 }
 
+// manualOnce reads the manual of the built programs when a test first needs it.
 var manualOnce = sync.OnceValues(func() (manual, error) {
 	m := manual{}
 	return m, errors.Join(m.add("quotactl"), m.add("ingestor"))

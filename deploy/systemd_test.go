@@ -76,6 +76,7 @@ func TestUnderTheFilter(t *testing.T) {
 		at := served.FindStringSubmatch(run.log.String())
 		return at != nil && swept.MatchString(get("http://"+at[1]+"/metrics"))
 	})
+	// signal the program itself, not strace
 	pid, err := strconv.Atoi(strings.TrimSpace(read(t, run.pid)))
 	must(t, err)
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && err != syscall.ESRCH {

@@ -1,22 +1,25 @@
--- charge.lua decides and records charges on one bucket under the same limits, one after the other. It
--- handles sliding and calendar windows. It leaves a charge to the rule in Go when anything else may
--- matter, and when the bucket has no entry of this hour, because Go renews the keys' expiry hourly.
+-- charge.lua decides and records charges on one bucket under the same limits, one after the other.
+-- It handles sliding and calendar windows. It leaves a charge to the rule in Go when anything else
+-- may matter, and when the bucket has no entry of this hour, because Go renews the keys' expiry
+-- hourly.
 --
 -- KEYS   log, state, lock, sums of the day
--- ARGV   a format and one string of numbers in it, as doubles of 8 bytes, because reading each from
---        text takes longer than deciding: the start of the day in µs; for how many µs entries must be
---        kept; the numbers of limits and of charges; for each limit its length in µs (0 for a calendar
---        window), its start, its end, units for schedules, units for people; for each charge its
---        units, 1 if it may use the headroom, else 0, and the number of its line;
+-- ARGV   a struct format and a string of numbers that it packs as doubles of 8 bytes, because
+--        reading each number from text takes longer than deciding: the start of the day in µs; for
+--        how many µs entries must be kept; the numbers of limits and of charges; for each limit its
+--        length in µs (0 for a calendar window), its start, its end, its units without the headroom
+--        and with it; for each charge its units, 1 if it may use the headroom, else 0, and the
+--        number of its line;
 --        then <units>:<id>:<labels> of each charge; then the lines: labels without the run
--- Reply  the server's time in µs, then 'locked', 'stale' (the day or a window has ended) or 'left'
---        (all charges, to Go), or four numbers for each charge:
+-- Reply  the server's time in µs, then one word for all charges, or four numbers for each. The
+--        words are 'locked', 'stale' (the day or a window has ended) and 'left' (to Go). The numbers
+--        are
 --        1 allowed, units remaining (-1 without a limit), its stamp, 0
 --        0 denied, units remaining, when to retry, the number of the limit
 --        2 left to Go, 0, 0, 0
 --
--- A lone charge allocates little: the functions use no local of the script, and the tables that each
--- charge fills begin with room for one.
+-- To allocate little for a lone charge, the functions capture no local of the script, and the
+-- tables that charges fill begin with room for one.
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
 local time = call('TIME')
@@ -45,9 +48,11 @@ if stamp < from + 0 or last >= to + 0 or last >= day + (grain + 1) * GRAIN then
   return {now, 'left'}
 end
 
--- total_at returns the running total before a window that starts at a time; nil for a damaged entry.
+-- total_at returns the running total before a window that starts at a time; nil for a damaged
+-- entry. logged is the running total of the stored log.
 local function total_at(log, start, logged)
-  local inside = redis.call('ZRANGEBYSCORE', log, string.format('%d', start), '+inf', 'LIMIT', '0', '2')
+  local inside = redis.call('ZRANGEBYSCORE', log, string.format('%d', start), '+inf',
+    'LIMIT', '0', '2')
   if not inside[1] then return logged end
   local sum, units = string.match(inside[1], '^(%d+):(%d+):')
   sum = tonumber(sum)
@@ -90,7 +95,7 @@ local function reached(log, sum, logged)
 end
 
 local moves = {}
-for limit = 5, 5 * limits, 5 do -- the total before each window takes the place of its start
+for limit = 5, 5 * limits, 5 do -- replace the start of each window by the running total before it
   local length, start = numbers[limit], numbers[limit + 1]
   if length > 0 then
     start = stamp - length + 1
@@ -100,13 +105,13 @@ for limit = 5, 5 * limits, 5 do -- the total before each window takes the place 
   numbers[limit + 1] = total_at(log, start, logged)
   if not numbers[limit + 1] then return {now, 'left'} end
   if length > 0 and last > stamp then -- entries may leave the window between the two stamps
-    moves[limit] = call('ZRANGEBYSCORE', log, format('%d', start), format('%d', last - length), 'LIMIT',
-      '0', '1')[1]
+    moves[limit] = call('ZRANGEBYSCORE', log, format('%d', start), format('%d', last - length),
+      'LIMIT', '0', '1')[1]
   end
 end
 
 local reply, entries, added = {now, 2, 0, 0, 0}, {'', ''}, 0
-local calls_of, beyond_of = {}, {} -- by the number of the line
+local calls_of, beyond_of = {}, {} -- by line: calls, and their units beyond one each
 for c = 1, charges do
   local at = 2 + 5 * limits + 3 * c
   local units, cap, line = numbers[at], 3 + numbers[at + 1], numbers[at + 2]
@@ -136,7 +141,8 @@ for c = 1, charges do
     reply[r], reply[r + 1], reply[r + 2], reply[r + 3] = 0, least, retry, denies
   else
     total = total + units
-    entries[added + 1], entries[added + 2] = format('%d', stamp), format('%d:', total) .. ARGV[2 + c]
+    entries[added + 1] = format('%d', stamp)
+    entries[added + 2] = format('%d:', total) .. ARGV[2 + c]
     added = added + 2
     if limits > 0 then least = least - units end
     reply[r], reply[r + 1], reply[r + 2], reply[r + 3] = 1, least, stamp, 0

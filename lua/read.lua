@@ -5,11 +5,11 @@
 --        bucket the state that the caller has, '' for none; for each window the number of the
 --        bucket, the length in µs (0 for a calendar window) and the start; for each lapsed a
 --        reservation that may have lapsed
--- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket the two
---        newest members with their stamps, the state and, if the caller does not have the state, the
---        holds, or -1 if the caller must read them; for each window its start, and its first two
---        members with their stamps; the answers; for each lapsed the stamp. nil stands for a missing
---        value
+-- Reply  the server's time in µs; 1 if another caller has the lock, else 0; for each bucket its two
+--        newest members with their stamps, its state and, if the caller does not have that state,
+--        its holds, or -1 for more than 500, which the caller must read; for each window its start,
+--        and its first two members with their stamps; the answers; for each lapsed the stamp. nil
+--        stands for a missing value
 local call = redis.call
 local buckets, answers, windows = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local time, strings = call('TIME'), call('MGET', unpack(KEYS, 1, 1 + buckets + answers))
@@ -18,7 +18,7 @@ local reply, n = {now, lock and lock ~= ARGV[1] and 1 or 0}, 2
 local stamps, logs = {}, buckets + answers
 for b = 1, buckets do
   local newest = call('ZREVRANGE', KEYS[logs + 2 * b], '0', '1', 'WITHSCORES')
-  local state = strings[1 + b] or call('GET', KEYS[1 + b]) -- GET fails on a key of another type
+  local state = strings[1 + b] or call('GET', KEYS[1 + b]) -- unlike MGET, GET fails on another type
   stamps[b], reply[n + 1], reply[n + 2], n = newest[2], newest, state, n + 2
   if state ~= ARGV[4 + b] then
     local holds = KEYS[logs + 2 * b + 1]

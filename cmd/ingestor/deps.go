@@ -88,8 +88,8 @@ func (s *deps) wire(ctx context.Context) error {
 	return nil
 }
 
-// swept returns the credential of sweeps, which must have a limit on each bucket of a page. Its key
-// may be missing.
+// swept returns the credential that sweeps spend from. It must have a limit on each bucket that a
+// page takes units from. Its key may be missing.
 func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	name := a.Credential
 	if name == "" {

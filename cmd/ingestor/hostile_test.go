@@ -279,7 +279,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	}
 	ready(http.StatusOK)
 	p.fileSize(t, 300<<10) // less than the catalogue has
-	p.await(t, "the catalogue takes no pages")
+	p.await(t, "the catalogue cannot store pages")
 	bought := h.Counts().Requests
 	if body := ready(http.StatusServiceUnavailable); !strings.Contains(body, "catalogue: ") {
 		t.Errorf("not ready because of %q", body)
@@ -290,7 +290,7 @@ func TestDaemonOnAFullDisk(t *testing.T) {
 	}
 	p.fileSize(t, ^uint64(0))
 	ready(http.StatusOK)
-	p.await(t, "the catalogue takes pages again")
+	p.await(t, "the catalogue stores pages again")
 	ticks := func() int { return strings.Count(p.stderr.String(), "tick done") }
 	before, end := ticks(), time.Now().Add(time.Minute)
 	for ; ticks() == before; time.Sleep(20 * time.Millisecond) {

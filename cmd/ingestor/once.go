@@ -116,7 +116,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 	return outcome(sum, err)
 }
 
-// outcome returns the error of a sweep that failed, was denied, or ended without every region.
+// outcome returns the error of a sweep that failed, was denied, or did not complete every region.
 func outcome(sum ingest.Summary, err error) error {
 	if err != nil {
 		return err

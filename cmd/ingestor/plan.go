@@ -83,12 +83,12 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	out.Share = share
 	if err == nil && f.suggest {
 		wish := plan.Wish{Zone: cfg.Ingest.Timezone, Share: share}
-		found, ok := out.Plan.Suggest(ctx, wish)
-		if !ok && len(out.Plan.Before) > 0 { // none fits from now on
-			found, ok = out.Plan.AfterReset().Suggest(ctx, wish)
+		suggestion, ok := out.Plan.Suggest(ctx, wish)
+		if !ok && len(out.Plan.Before) > 0 { // none fits from now on, but one may from the reset on
+			suggestion, ok = out.Plan.AfterReset().Suggest(ctx, wish)
 		}
 		if ok {
-			out.Suggestion = &found
+			out.Suggestion = &suggestion
 		}
 	}
 	if ctx.Err() != nil {

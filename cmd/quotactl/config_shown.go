@@ -111,10 +111,11 @@ func shownCredential(c config.Credential) object {
 	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
 	account := object{"file", c.Account.File}.nonEmpty("endpoint", c.Account.Endpoint)
 	o = o.with("service_account", account, c.Account.File != "")
-	return o.nonEmpty("project", c.Project, "allow", each(c.Allow, func(a quota.LabelAllowance) object {
+	allow := each(c.Allow, func(a quota.LabelAllowance) object {
 		return object{"label", a.Label + "=" + a.Value}.nonEmpty("methods", a.Methods,
 			"models", a.Models, "most", a.Most)
-	}))
+	})
+	return o.nonEmpty("project", c.Project, "allow", allow)
 }
 
 // shownKey returns the place of a key, and whether there is one; never the key.

@@ -23,7 +23,7 @@ func (a *app) doctor() *cobra.Command {
 		o.MinFree = free << 20
 		cfg, err := a.loadChosen(c.Context())
 		var r doctor.Result
-		if invalid, ok := errors.AsType[*config.Error](err); ok { // findings, too
+		if invalid, ok := errors.AsType[*config.Error](err); ok { // its problems are findings, too
 			r, err = doctor.Unreadable(invalid), nil
 		} else if err == nil {
 			r, err = doctor.Examine(c.Context(), cfg, o)

@@ -86,7 +86,7 @@ func (a *app) draw() *cobra.Command {
 		return a.with(c.Context(), func(g *gate) error {
 			d, err := g.Draw(c.Context(), args[0], units, labels)
 			if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
-				// a run never holds more than its ceiling, exec --max
+				// The ceiling, exec --max, denies the draw: a run never holds more than that.
 				_, buckets, _ := quota.ParseReservation(args[0])
 				d = quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
 				err = nil

@@ -206,13 +206,13 @@ func TestLostCreation(t *testing.T) {
 	w.kill()
 }
 
-// peak returns the most memory that the proxy has taken, in kB.
+// peak returns the proxy's peak memory usage in kB.
 func (w *worker) peak() int {
 	w.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", w.process.Process.Pid))
 	must(w.T, err)
-	_, most, _ := strings.Cut(string(status), "VmHWM:")
-	kilobytes, err := strconv.Atoi(strings.Fields(most)[0])
+	_, value, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(value)[0])
 	must(w.T, err)
 	return kilobytes
 }

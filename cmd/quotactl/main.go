@@ -54,14 +54,14 @@ type app struct{ cli.Common }
 // settings is the group of commands that includes version.
 const settings = "Settings:"
 
-// command is the name of a command, and a function that returns it with its flags and subcommands.
+// command names a command. build returns the command with its flags and subcommands.
 type command struct {
 	name  string
 	build func() *cobra.Command
 }
 
-// root returns the command tree. Only the commands that args name are complete: help and completion
-// need no more than the names of the others.
+// root returns the command tree. It builds only the commands that args name: help and completion
+// need only the names and help texts of the others.
 func (a *app) root(args []string) *cobra.Command {
 	a.Manual = cli.ReadManual(manual)
 	root := a.Command("quotactl", nil)
@@ -71,20 +71,20 @@ func (a *app) root(args []string) *cobra.Command {
 	help := func(c *cobra.Command, _ []string) error { return c.Help() }
 	add := func(title string, commands ...command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
-		for _, listed := range commands {
-			c := a.Command(listed.name, help)
-			if slices.Contains(args, listed.name) {
-				c = listed.build()
+		for _, cmd := range commands {
+			c := a.Command(cmd.name, help)
+			if slices.Contains(args, cmd.name) {
+				c = cmd.build()
 			}
 			c.GroupID = title
 			root.AddCommand(c)
 		}
 	}
 	group := func(name string, run func(*cobra.Command, []string) error,
-		below ...func() *cobra.Command) command {
+		subcommands ...func() *cobra.Command) command {
 		return command{name, func() *cobra.Command {
 			c := a.Command(name, run)
-			for _, build := range below {
+			for _, build := range subcommands {
 				c.AddCommand(build())
 			}
 			return c
@@ -108,7 +108,7 @@ func (a *app) root(args []string) *cobra.Command {
 			c.GroupID = settings
 		}
 	}
-	// flags may stand before it: alias q='quotactl --config FILE'
+	// Flags may precede the request for completions: alias q='quotactl --config FILE'
 	if slices.ContainsFunc(args, func(arg string) bool {
 		return strings.HasPrefix(arg, cobra.ShellCompRequestCmd)
 	}) {
@@ -130,7 +130,7 @@ func (a *app) gate(cfg *config.Config, l *ledger.Ledger, cred config.Credential)
 	return &gate{report.Journaled(budget, cfg, cred), l, cfg, cred}
 }
 
-// with reads the configuration, and runs work on the open gate.
+// with reads the configuration, and runs work on the gate while the ledger is open.
 func (a *app) with(ctx context.Context, work func(*gate) error) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {

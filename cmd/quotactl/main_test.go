@@ -66,8 +66,8 @@ func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []stri
 		"call": callHere, "capture": capture, "newer": newer, "redis": redis, "spoil": spoil}
 }
 
-// call CODE ARG...: runs the program in this process, which is cheaper than a new one, with the
-// environment of the script but not in its folder. It must end with the code.
+// call CODE ARG...: runs the program in this process, which is faster than starting a new one. The
+// program has the environment of the script but not its folder. It must exit with the code.
 func callHere(ts *testscript.TestScript, neg bool, args []string) {
 	code := run(context.Background(), args[1:], ts.Stdout(), ts.Stderr(), ts.Getenv)
 	if neg || strconv.Itoa(code) != args[0] {

@@ -87,6 +87,7 @@ func (a *Account) client(ctx context.Context, tokenURL string) *http.Client {
 	return c
 }
 
+// tokenError describes a refusal by the token server.
 func tokenError(refused *oauth2.RetrieveError) error {
 	var said struct {
 		Error       string `json:"error"`

@@ -204,7 +204,7 @@ func (c *Client) away(ctx context.Context, m costs.Meter, err error) error {
 		return ctx.Err()
 	case noToken:
 		return tokenError(refused)
-	case errors.Is(err, quota.ErrNotSent): // by the gate, which denied it or has no ledger
+	case errors.Is(err, quota.ErrNotSent): // the gate denied it, or cannot reach the ledger
 		return err
 	}
 	text := c.hide(strings.TrimPrefix(err.Error(), "oauth2: "))

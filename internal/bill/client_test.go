@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 	const usage, limits = "roles/monitoring.viewer", "roles/serviceusage.serviceUsageViewer"
 	for _, c := range []struct {
 		fault         string
-		usage, limits Kind // of the error of each; -1 for none
+		usage, limits Kind // kinds of the errors of Count and Limits; -1 for no error
 	}{
 		{"no-usage-role", NotAllowed, -1}, {"usage-disabled", Disabled, -1}, {"503", Away, Away},
 		{"key-deleted", BadKey, BadKey}, {"no-limits-role", -1, NotAllowed},

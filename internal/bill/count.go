@@ -167,20 +167,20 @@ func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now ti
 // Day is a part of the log to compare: a day of the upstream, or as much of it as the upstream
 // can have counted by now.
 type Day struct {
-	Begin, End time.Time // 23, 24 or 25 hours apart; or a window in progress
+	Begin, End time.Time // of a day of 23, 24 or 25 hours, or of the window in progress
 	Until      time.Time // end of the comparison; End for a day that is over
 	// Settled is set when the upstream is certain to have counted the whole day. Only then does a
 	// smaller count mean that the ledger has too much.
 	Settled bool
 }
 
-// settledAfter is the number of lags after a day's end by which it has certainly been counted.
+// settledAfter is how many lags after its end a day has certainly been counted.
 const settledAfter = 4
 
 // Days returns the last n days of the upstream, oldest first, except days of which the ledger may
 // have dropped entries. It keeps them for the retention. Usage older than lag has usually been
-// counted. If the upstream can be asked about a part of a day (ranged), today ends there; else it
-// ends now, and the upstream's count is of less.
+// counted. If the upstream can report on a part of a day (ranged), today's comparison ends lag ago.
+// Otherwise it ends now, and the upstream may have counted less.
 func Days(reset quota.Window, now time.Time, n int, lag, retention time.Duration,
 	ranged bool) []Day {
 	var days []Day
@@ -207,8 +207,8 @@ func Days(reset quota.Window, now time.Time, n int, lag, retention time.Duration
 	return days
 }
 
-// Span returns the part of the log in the form of quota.Adjust and Ledger.Between: after the
-// first moment, up to the second.
+// Span returns the bounds of the comparison in the form of quota.Adjust and Ledger.Between: after
+// the first moment, up to and including the second.
 func (d Day) Span() (after, until time.Time) {
 	return d.Begin.Add(-time.Microsecond), d.Until.Add(-time.Microsecond)
 }
@@ -230,8 +230,8 @@ const (
 	Unknown Verdict = "unknown"
 )
 
-// Judge compares the ledger's count with the upstream's; known is false if the upstream reports
-// nothing. Slack is how much smaller the upstream's count may be all the same. The correction is
+// Judge compares the ledger's count with the upstream's. known is false if the upstream reports
+// nothing. The counts still agree if the upstream's is smaller by at most slack. The correction is
 // the number of units to add to the ledger, negative to remove. It is 0 unless the verdict is More
 // or Less.
 func (d Day) Judge(ours, theirs int64, known bool, slack int64) (v Verdict, correction int64) {

@@ -41,7 +41,7 @@ func (c *Catalog) Search(ctx context.Context, query string, skip,
 	return videos, err
 }
 
-// search returns the row IDs of skip+limit videos, best first.
+// search returns the row IDs of the first skip+limit videos, best first.
 func (s *txn) search(words []searchWord, skip, limit int) (numbers []int64, err error) {
 	total, newest := -1, -1
 	if limit > 0 {

@@ -60,7 +60,7 @@ type searchWord struct {
 func searchWords(typed string) (words []searchWord) {
 	for _, word := range strings.FieldsFunc(typed,
 		func(r rune) bool { return unicode.IsSpace(r) || r == 0 }) {
-		stored := strings.TrimRightFunc(word, func(r rune) bool { // what the index stores of it
+		stored := strings.TrimRightFunc(word, func(r rune) bool { // the part that the index stores
 			return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !standsAlone(r)
 		})
 		if stored != "" {

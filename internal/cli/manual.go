@@ -57,7 +57,7 @@ func (c *Common) Command(path string, run func(*cobra.Command, []string) error,
 // helpFlags sets the help of the flags of a command and of those below it.
 func (m Manual) helpFlags(c *cobra.Command) {
 	path := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
-	if page := m[path]; page != nil && c.Flags().HasFlags() { // a command that is not run has none
+	if page := m[path]; page != nil && c.Flags().HasFlags() { // one that is not run may lack them
 		for name, help := range page.Flags {
 			c.Flags().Lookup(name).Usage = help
 		}
@@ -67,8 +67,9 @@ func (m Manual) helpFlags(c *cobra.Command) {
 	}
 }
 
-// Flags adds flags: pairs of a name, with a shorthand after a comma if the flag has one, and a
-// field, whose value is the default. The manual has their help.
+// Flags adds flags, each given as a name and a pointer to its field, or a pflag.Value. A shorthand
+// follows the name after a comma: "quiet,q". The value of the field is the default. The manual has
+// the help.
 func Flags(flags *pflag.FlagSet, pairs ...any) {
 	for i := 0; i < len(pairs); i += 2 {
 		name, short, _ := strings.Cut(pairs[i].(string), ",")

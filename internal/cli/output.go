@@ -130,7 +130,7 @@ func (e escaper) Write(data []byte) (int, error) {
 // InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
 
-// Lines prints a result in lines. Flush returns the first error.
+// Lines prints a result as lines of JSON or CSV. Flush returns the first error of all calls.
 type Lines struct {
 	form string
 	out  *bufio.Writer
@@ -163,7 +163,7 @@ func (l *Lines) Add(item any, cells ...any) {
 	l.err = cmp.Or(l.err, err)
 }
 
-// Flush writes the buffered lines. It returns the first error.
+// Flush writes the buffered lines, and returns the first error since Lines.
 func (l *Lines) Flush() error {
 	l.csv.Flush()
 	return cmp.Or(l.err, l.csv.Error(), l.out.Flush())

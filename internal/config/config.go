@@ -177,8 +177,8 @@ func (r *reader) read(ctx context.Context) (*Config, error) {
 	return r.cfg, nil
 }
 
-// defaults fills the gaps of the credentials. Only DefaultCredential has a default place of its key.
-// The only credential of the default upstream pays for the sweep.
+// defaults fills in what the credentials leave out. Only DefaultCredential has a default place for
+// its key. If ingest names no credential, sweeps spend from the only one of the default upstream.
 func (r *reader) defaults() {
 	c := r.cfg
 	if len(c.Credentials) == 0 {

@@ -189,17 +189,18 @@ func (r *reader) checkPace(c Credential, at grammar.Place) {
 // Pace spreads a credential's spending over the day.
 type Pace struct {
 	Curve []int64 // weights of the 24 hours; nil for an even pace
-	Slack int64   // percent of a limit's units for scheduled charges
+	Slack int64   // how far spending may run ahead, in percent of a limit's scheduled units
 
-	none bool // a job's pace: none
+	none bool // set by pace: none of a job
 }
 
 const paceNone = "none"
 
-// DefaultSlack is how far spending may run ahead of the line, in percent of the day's units.
+// DefaultSlack is how far spending may run ahead of a pace by default, in percent of the day's
+// units.
 const DefaultSlack = 5
 
-// lines returns a pace for each limit whose window is a calendar day.
+// lines returns the limits whose window is a calendar day, with the pace.
 func (p *Pace) lines(limits []quota.Limit) []quota.Limit {
 	if p == nil {
 		return nil

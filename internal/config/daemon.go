@@ -65,8 +65,8 @@ func (d Daemon) Weight(region regions.Region) int64 {
 	return 1
 }
 
-// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. An error is
-// about a schedule.
+// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. An error
+// reports an invalid schedule.
 func (c *Config) Lanes() ([]share.Lane, error) {
 	var lanes []share.Lane
 	for _, job := range c.AllJobs() {

@@ -67,7 +67,7 @@ func TestExposedKey(t *testing.T) {
 	Secret{Env: "K", getenv: env()}.WarnExposed(nil)
 }
 
-// TestReadFile: anything but a regular file is refused at once, whatever its other end does.
+// TestReadFile: directories, pipes and devices are refused at once, except the null device.
 func TestReadFile(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(write(t, "text"), link))

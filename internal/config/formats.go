@@ -45,7 +45,7 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 			return schedule.Parse(text, nil)
 		}),
 		"window": discard(func(text string) (quota.Window, error) {
-			return quota.ParseWindow(text, "") // the zone has a key of its own
+			return quota.ParseWindow(text, "") // timezone: is another key
 		}),
 		"address":                  checkAddress,
 		"network":                  discard(parseNetwork),
@@ -72,7 +72,8 @@ func discard[T any](parse func(string) (T, error)) func(string) error {
 	}
 }
 
-// require turns a condition into a check, whose error never repeats the text.
+// require turns a condition into a check. The error of the check never repeats the text, which may
+// be a key.
 func require(holds func(string) bool, rule string) func(string) error {
 	return func(text string) error {
 		if !holds(text) {

@@ -120,7 +120,7 @@ func runnable(t *testing.T, cfg *Config) {
 	}
 }
 
-// lines is n lines by the format, which is given their numbers, after the head.
+// lines returns head, followed by the format n times, with the numbers from 1.
 func lines(head, format string, n int) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -130,8 +130,8 @@ func lines(head, format string, n int) string {
 	return b.String()
 }
 
-// TestLargeFiles: a file as large as it may be is read about as fast as it is long. What grows with
-// the square of it takes minutes.
+// TestLargeFiles: the time to read a file is proportional to its size. If it grew with the square
+// of the size, files near the maximum would take minutes.
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, lines("credentials:\n- name: default\n  limits:\n",
@@ -145,12 +145,13 @@ func TestLargeFiles(t *testing.T) {
 	}
 }
 
-// TestManyProblems: of many problems the first are reported, and the rest is not read.
+// TestManyProblems: the first of many problems are reported, and the rest of the file is not
+// checked.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"jobs":           lines("ingest:\n  jobs:\n", "  - {name: j%d, regions: [US]}\n", 10_000),
-		"jobs of a name": lines("ingest:\n  jobs:\n", "  - {name: j, pages: %d}\n", 10_000),
+		"jobs":             lines("ingest:\n  jobs:\n", "  - {name: j%d, regions: [US]}\n", 10_000),
+		"jobs of one name": lines("ingest:\n  jobs:\n", "  - {name: j, pages: %d}\n", 10_000),
 		"limits": lines("credentials:\n- name: a\n  limits:\n",
 			"  - {bucket: default, units: %d, window: 1h}\n", 10_000),
 		"buckets": lines("credentials:\n- name: a\n  limits:\n",

@@ -20,7 +20,7 @@ func (r *reader) ingest(f *fileIngest, at grammar.Place) {
 	if f.Regions != nil {
 		in.Regions = r.regions(f.Regions, at.Key("regions"))
 	}
-	in.Timezone, _ = parseZone(f.Timezone)
+	in.Timezone, _ = parseZone(f.Timezone) // UTC for ""; the schema reports other errors
 	if f.Stagger != "" {
 		in.Stagger, _ = parseStagger(f.Stagger)
 	}
@@ -116,7 +116,7 @@ func (r *reader) refuseDefaultJob(name string, at grammar.Place) {
 	}
 }
 
-// Overrides are settings to try instead of those of all jobs. A zero field changes nothing.
+// Overrides are settings to try in place of those of all jobs. A zero field changes nothing.
 type Overrides struct {
 	Schedule string
 	Timezone string   // IANA name

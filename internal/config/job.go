@@ -113,10 +113,10 @@ func runsAny(jobs []fileJob) bool {
 	})
 }
 
-// ownJob checks a job. The credentials and their limits are read by then.
+// ownJob checks a job. The reader must have read the credentials and their limits.
 func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	j := f.OwnJob
-	j.Timezone, _ = parseZone(f.Timezone)
+	j.Timezone, _ = parseZone(f.Timezone) // UTC for ""; the schema reports other errors
 	j.Max = quota.Cost{Bucket: f.Max.Bucket, Units: f.Max.Units}
 	j.Queue, j.Directory = f.Overlap == "queue", r.path(j.Directory)
 	if j.Pace, j.Unpaced = f.Pace, f.Pace != nil && f.Pace.none; j.Unpaced {

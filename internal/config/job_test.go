@@ -272,8 +272,7 @@ func TestDaemonDefaults(t *testing.T) {
 	}
 }
 
-// TestScheduleInAZoneOfItsOwn: a schedule is what internal/schedule reads, with a zone in front
-// too.
+// TestScheduleInAZoneOfItsOwn: a schedule may begin with a time zone, which internal/schedule reads.
 func TestScheduleInAZoneOfItsOwn(t *testing.T) {
 	cfg := load(t,
 		`ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)

@@ -57,8 +57,8 @@ func (s Search) LoadLive(ctx context.Context) (*Live, error) {
 func (l *Live) Config() *Config { return l.now.Load().cfg }
 
 // Reload reads the same files as before, or searches for one if there was none. The new
-// configuration becomes current if use accepts it. Searching again after the file was moved, or
-// accepting an empty file, would apply the default limits without warning.
+// configuration becomes current if use accepts it. Reload does not search again after the file was
+// moved, and refuses an empty file: either would apply the default limits without warning.
 func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 	was := l.Config()
 	l.now.Store(look(was))

@@ -88,8 +88,8 @@ func (s Secret) Exposed() (fs.FileMode, bool) {
 	if s.File == "" {
 		return 0, false
 	}
-	// An access control list lets the one reader of systemd's credentials in, which looks like a mode
-	// that lets the group in.
+	// systemd admits the reader of its credentials by an access control list, which looks like a
+	// mode that admits the group.
 	dir := s.getenv("CREDENTIALS_DIRECTORY")
 	info, err := os.Stat(s.File)
 	if err != nil || dir != "" && filepath.Dir(s.File) == filepath.Clean(dir) {

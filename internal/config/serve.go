@@ -157,8 +157,8 @@ func check(p limit.Policy, cost int64, at grammar.Place) {
 	}
 }
 
-// ReadTokens returns the callers in the token file at path. Each problem begins with where and
-// path. See limit.ParseTokens for named.
+// ReadTokens returns the callers in the token file at path. The text of each problem begins with
+// where and path. limit.ParseTokens explains named.
 func (c *Config) ReadTokens(where, path string, named bool) (*limit.Tokens, error) {
 	text, err := ReadFile(path, maxFileBytes)
 	if err != nil {

@@ -143,7 +143,7 @@ func TestServeProblems(t *testing.T) {
 	}
 }
 
-// TestBucketsOfTokens: a line of a token file names buckets that a credential has.
+// TestBucketsOfTokens: a line of a token file may name only buckets that a credential has.
 func TestBucketsOfTokens(t *testing.T) {
 	t.Parallel()
 	cfg, err := Load(t.Context(), "", env("QUOTA_STATE_DIR", t.TempDir()))

@@ -44,15 +44,15 @@ func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
 // response.
 func (o *Observation) end(out *Outcome, env formula.Env) {
 	p := o.quote.rules.async
-	path, to := p.Poll, &out.Pending
+	path, target := p.Poll, &out.Pending
 	if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
-		path, to = p.Results, &out.Results
+		path, target = p.Results, &out.Results
 	}
 	if path == nil {
 		return
 	}
 	if text, err := path.String(env); err == nil && strings.HasPrefix(text, "/") {
-		*to = text
+		*target = text
 	}
 }
 

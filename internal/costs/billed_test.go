@@ -26,7 +26,7 @@ func (b billing) booked(t *testing.T, upstream, path string) (money int64, out c
 	return quota.UnitsOf(out.Costs)["money"], out
 }
 
-// bills checks the money of each call.
+// bills checks the money that each call is booked with.
 func bills(t *testing.T, upstream, path string, all []billing) {
 	t.Helper()
 	for _, b := range all {

@@ -117,7 +117,7 @@ func ParseMoment(text string, as Form) (at time.Time, after time.Duration, ok bo
 	return at, 0, false
 }
 
-// dateForm matches a day, with or without the time that follows it: 2026-12-01 at 00:00 UTC.
+// dateForm matches a day, and the time that follows it, if any: 2026-12-01 at 00:00 UTC.
 var dateForm = regexp.MustCompile(`(\d{4}-\d\d-\d\d)(?:(?:T|,? (?:at )?)` +
 	`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?)?`)
 

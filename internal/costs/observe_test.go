@@ -205,8 +205,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// TestReset: a bucket is filled up with the longest of its calendar windows, if the list
-// says no other.
+// TestReset: a bucket is filled up at the end of the longest of its calendar windows, unless the
+// list has another reset.
 func TestReset(t *testing.T) {
 	const day, month = "{units: 5, window: day, timezone: UTC}",
 		"{units: 9, window: month, timezone: UTC}"
@@ -224,7 +224,7 @@ methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text))
 		}
 	}
 	if got := shipped(t, "anthropic").Reset("money"); got.Calendar+got.ZoneName() != "monthUTC" {
-		t.Errorf("money of Anthropic is back each %s", got)
+		t.Errorf("money of Anthropic resets each %s", got)
 	}
 }
 
@@ -365,11 +365,11 @@ func FuzzObserve(f *testing.F) {
 
 // TestStreamThatBreaks: figures from the middle of a stream are not final.
 func TestStreamThatBreaks(t *testing.T) {
-	told, _, _ := strings.Cut(stream, "event: message_stop")
+	begun, _, _ := strings.Cut(stream, "event: message_stop")
 	for cut, want := range map[bool]string{false: "output/sonnet-4 15",
 		true: "output/sonnet-4 200"} {
 		o := anthropic(t).Observe(200, http.Header{"Content-Type": {"text/event-stream"}})
-		o.Write([]byte(told))
+		o.Write([]byte(begun))
 		if cut {
 			o.Cut()
 		}

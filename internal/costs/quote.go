@@ -167,11 +167,11 @@ func (q *Quote) price(m Method, learned Learned) (bucket string, err error) {
 		}
 		q.Costs = append(q.Costs, cost)
 	}
-	settled := slices.IndexFunc(q.Costs, func(c quota.Cost) bool {
+	i := slices.IndexFunc(q.Costs, func(c quota.Cost) bool {
 		return q.rules.settles[quota.WholeOf(c.Bucket)] != nil
 	})
-	if settled >= 0 && len(q.Held()) == 0 {
-		q.Costs[settled].Units = 1 // only a hold can be settled
+	if i >= 0 && len(q.Held()) == 0 {
+		q.Costs[i].Units = 1 // hold something, because only a hold can be settled
 	}
 	return "", nil
 }

@@ -200,7 +200,7 @@ func TestPriced(t *testing.T) {
 	}
 }
 
-// TestEstimateAndWorstCase: a quantile alone is no bound while nothing is known, and no more is
+// TestEstimateAndWorstCase: a quantile alone is no bound while no usage is known, and no more is
 // held than a call can take.
 func TestEstimateAndWorstCase(t *testing.T) {
 	list, body := read(t, "all-keys.yaml"), `{"max":100}`

@@ -135,9 +135,9 @@ func union[T comparable](list, more []T) []T {
 type Outcome struct {
 	Costs   []quota.Cost // usage by bucket; the maximum if the response does not report it
 	Missing []string     // what the response should have reported and did not
-	Pending string       // path of a request for the end of the call; Costs are none yet
+	Pending string       // path of a request for the end of the call; Costs are not final yet
 	Done    bool         // the response is about the end of a call that another response began
-	Results string       // then, path of a request for what it used, line by line; or ""
+	Results string       // path of a request for the usage of an ended call, line by line; or ""
 	Lessons []Lesson
 	// Unlisted holds what the response names if it differs from the request and the list has no row
 	// for it.
@@ -157,7 +157,7 @@ type Lesson struct {
 	Header    bool   // reported in a header, possibly before the upstream counted the call
 }
 
-// Moment is a time in a response: At, or After some time from now. The zero Moment is none.
+// Moment is a time in a response: At, or After some time from now. The zero Moment means no time.
 type Moment struct {
 	At    time.Time
 	After time.Duration
@@ -193,11 +193,12 @@ type Refusal struct {
 	Reason  string // the upstream's word for it: "quotaExceeded"
 	Message string // as plain text in one line
 
-	// Of an Exhausted or Throttled bucket:
+	// The fields below are about the bucket of an Exhausted or Throttled refusal.
+
 	Bucket string    // "" if not reported: the bucket that the call was charged to
 	Metric string    // the upstream's name for the bucket; the list may lack it
-	Window bool      // until the end of the bucket's calendar window
-	Until  Moment    // zero if not reported
+	Window bool      // the refusal lasts until the end of the bucket's calendar window
+	Until  Moment    // when the refusal ends; zero if not reported
 	Since  time.Time // when the upstream's window began; zero if not reported
 	Unread string    // the text for Until, if that cannot be read
 }

@@ -35,7 +35,7 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 			return t.refused(rule, said, env, h)
 		}
 	}
-	switch {
+	switch { // no rule applies
 	case status < 300:
 		return nil
 	case status == http.StatusTooManyRequests:

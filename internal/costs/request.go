@@ -161,15 +161,15 @@ func fieldOf(text []byte) any {
 	return string(text)
 }
 
-// PriceError reports that a request is not sent, because its price cannot be computed. It is a
+// PriceError reports that a request is not sent, because its price cannot be computed. It wraps
 // quota.ErrUnpriced.
 type PriceError struct {
 	Method, Bucket string
 	Err            error
 }
 
-// Error names the method and the problem of the request, for its sender: without the
-// expressions of the list, and without values.
+// Error names the method and the problem for the sender of the request. It contains no expressions
+// of the list, and no values.
 func (e *PriceError) Error() string {
 	what := e.Err.Error()
 	if missing, ok := e.Err.(*formula.MissingError); ok {

@@ -167,7 +167,7 @@ func (at route) match(parts []string) (values map[string]string, rank string, ok
 	return values, rank, len(rest) == 0 || len(rest) == 1 && rest[0] == ""
 }
 
-// nameForm matches the name in {name}.
+// nameForm matches the name in {name}, with the opening brace. Names do not distinguish routes.
 var nameForm = regexp.MustCompile(`\{\w+`)
 
 // Session reports whether a request continues a resumable upload, and returns the upload's method:

@@ -144,7 +144,7 @@ func anyUses(all []*formula.Formula, names ...string) bool {
 	})
 }
 
-// withUsed adds the facts that facts use, in front of them.
+// withUsed returns facts, and the facts that they use.
 func (t *Table) withUsed(facts []string) []string {
 	for _, f := range slices.Backward(t.facts) {
 		for _, before := range t.facts {

@@ -32,7 +32,7 @@ func TestNoAPIIsSpecial(t *testing.T) {
 		for _, name := range strings.Fields("youtube anthropic openai shopify") {
 			if !strings.HasSuffix(file, "_test.go") &&
 				strings.Contains(strings.ToLower(string(data)), name) {
-				t.Errorf("%s speaks of %s", file, name)
+				t.Errorf("%s mentions %s", file, name)
 			}
 		}
 	}

@@ -9,10 +9,9 @@ import (
 	"quotabudget/internal/youtube"
 )
 
-// breaker keeps lanes from calling an upstream that other lanes have found to be down. The upstream
-// is down after several attempts in a row, of at least two runs, without an answer (a server error,
-// a network failure, a timeout). Any answer, even a refusal, resets the count. One run is not
-// enough, because a region may fail by itself.
+// breaker keeps lanes from calling an upstream that is down: several attempts in a row, by at least
+// two runs, got no answer (a server error, a network failure, a timeout). Any answer, even a
+// refusal, resets the count. One run is not enough, because a single region may fail.
 //
 //	10:00:00  US fails four times: its tick has failed, as it would alone
 //	10:05:00  GB fails once: the upstream is down, and GB's tick waits
@@ -27,10 +26,10 @@ type breaker struct {
 	several  bool   // more than one run failed
 }
 
-// enough is the number of failures in a row after which the upstream counts as down.
-const enough = 4
+// downAfter is the number of failures in a row after which the upstream counts as down.
+const downAfter = 4
 
-// errDown reports that the upstream is down: no call was made, or the call found it down.
+// errDown reports that the upstream is down: the call failed or was not made.
 var errDown = errors.New("the upstream is down")
 
 // guard returns the youtube.Client's Guard for one run.
@@ -70,5 +69,5 @@ func (b *breaker) down(run string) bool {
 		b.run = run
 	}
 	b.several = b.several || b.run != run
-	return b.several && b.failures >= enough
+	return b.several && b.failures >= downAfter
 }

@@ -17,12 +17,12 @@ import (
 // Command is the work of a lane that runs a command. Its fields are set once.
 type Command struct {
 	Job     job.Job      // template for every run, without names, key and costs
-	Day     quota.Window // the upstream's
+	Day     quota.Window // the upstream's day
 	Jitter  time.Duration
 	CatchUp bool
-	Queue   bool // run ticks that come during a run after it; otherwise leave them out
+	Queue   bool // run the ticks that come during a run after it; otherwise leave them out
 	Retry   int  // retries of a run that failed or was lost in a crash
-	Learn   bool // hold what earlier runs used, or the price if there are none
+	Learn   bool // hold what earlier runs used, or the price before the first run
 	Output  *slog.Logger
 
 	mu        sync.Mutex
@@ -30,7 +30,7 @@ type Command struct {
 	learnedAt time.Time  // when it was learned
 }
 
-// relearn is how long learned costs are cached, because each decision needs those of all lanes.
+// relearn is how long learned costs are cached. Each decision needs the costs of all lanes.
 const relearn = 10 * time.Minute
 
 func (c *Command) policy() Policy {
@@ -38,7 +38,7 @@ func (c *Command) policy() Policy {
 		SkipOverlap: !c.Queue}
 }
 
-// wants sets the units that a run holds, if they are learned, and those that earlier runs used.
+// wants sets the units that earlier runs used and, if they are to be learned, the units to hold.
 func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 	if !c.Learn && c.Job.Settle == job.SettleAll {
 		return nil
@@ -115,7 +115,7 @@ func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
 		j.RunID = fmt.Sprintf("%s#%d", tick.ID(), attempt)
 	}
 	j.Call.Costs, j.Call.Unpaced = lane.Price, l.unpaced(ctx, tick)
-	j.Grace = l.cfg.Grace * 3 / 4 // the rest is for the settlement, the mark and the lease
+	j.Grace = l.cfg.Grace * 3 / 4 // leaves time for the settlement, the mark and the lease
 	out := &output{log: c.Output.With("job", l.Job, "run", j.RunID)}
 	defer out.close()
 	j.Command.Stdout, j.Command.Stderr = out.stream("stdout"), out.stream("stderr")

@@ -21,10 +21,10 @@ import (
 // Daemon runs every tick of its lanes. Its fields are set before Run.
 //
 // Daemons share the work by claims in the ledger. One claim is a lease on the lane: its holder runs
-// the lane's ticks and renews it meanwhile, so a lane never overlaps itself. The other is a mark on
+// the lane's ticks and keeps renewing it, so a lane never overlaps itself. The other is a mark on
 // the tick: first that the tick came, later that it is done. A daemon that finds the lane leased
-// tries again until the tick is done, or takes over when the lease lapses. The tick's ID is the run
-// of its chart, so a takeover begins at the first page that is not stored.
+// tries again until the tick is done or the lease lapses. A chart is stored under the tick's ID, so
+// a takeover begins at the first page that is not stored.
 //
 //	10:00:00  a leases trending/BR and marks trending/BR/2026-06-01T10:00:00Z; b finds it leased
 //	10:00:01  a stores pages 1 and 2, and is killed
@@ -41,7 +41,7 @@ type Daemon struct {
 	Config  *Config                                // the first configuration
 	Load    func(context.Context) (*Config, error) // reads the configuration again
 	Reload  <-chan struct{}                        // triggers Load; nil for never
-	Holder  string                                 // holder of the leases: a quota.NewID
+	Holder  string                                 // names this daemon in its leases: a quota.NewID
 	Log     *slog.Logger
 	Metrics *Metrics
 	// Missed is called when ticks of a lane did not run; may be nil.
@@ -76,20 +76,20 @@ type Config struct {
 	// Catalog stores how the last ticks of each lane ended; may be nil.
 	Catalog *catalog.Catalog
 	Lease   time.Duration // at least a second
-	Grace   time.Duration // from the end of the context to the end of Run
+	Grace   time.Duration // how long Run waits for its runs after its context ends
 
 	ForecastEvery time.Duration // 0 for never
-	// Elsewhere returns, for the forecast, the lanes that other programs run and that spend from
-	// a credential; may be nil.
+	// Elsewhere returns, for the forecast, the lanes of other programs that spend from a
+	// credential; may be nil.
 	Elsewhere func(ctx context.Context, credential string) ([]share.Lane, error)
 }
 
-// ErrGrace is returned by Run if runs had not ended when the grace period was over.
+// ErrGrace is returned by Run if runs are still under way when the grace period is over.
 var ErrGrace = errors.New("runs did not end within the grace period")
 
-// Run runs the lanes until ctx ends. Then it requests no further page, stores those in flight, and
-// releases the leases. It returns nil, or ErrGrace. If the upstream refuses the key, Run ends and
-// returns that error, because every further tick would be charged and refused.
+// Run runs the lanes until ctx ends. It then requests no further pages, stores those in flight,
+// releases the leases, and returns nil or ErrGrace. If the upstream refuses the key, Run ends with
+// that error, because every further tick would be charged and refused.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, d.end = context.WithCancel(ctx)
 	defer d.end()
@@ -132,9 +132,9 @@ func (d *Daemon) next(ctx context.Context) *Config {
 	}
 }
 
-// use puts a configuration in force. A lane whose ticks stay the same continues, and applies other
-// new settings at its next attempt. A lane that is gone or whose ticks have changed gets no further
-// tick; its successor begins when its run has finished.
+// use puts a configuration in force. A lane whose ticks stay the same applies other new settings at
+// its next attempt. A lane that is gone or whose ticks have changed gets no further tick; its
+// successor begins when its run has finished.
 func (d *Daemon) use(ctx context.Context, c *Config) {
 	since := time.Now()
 	d.inForce.Store(c)
@@ -169,7 +169,7 @@ func (d *Daemon) use(ctx context.Context, c *Config) {
 		"holder", d.Holder)
 }
 
-// start starts a lane in place of the lane of its name, as soon as that has ended.
+// start starts a lane once the lane that it replaces has ended.
 func (d *Daemon) start(ctx context.Context, l *lane) {
 	ticks, stop := context.WithCancel(ctx)
 	l.stop = func() { l.stopped = true; stop() }
@@ -194,7 +194,7 @@ func (d *Daemon) start(ctx context.Context, l *lane) {
 			l.run(ticks, ctx)
 			return
 		}
-		d.mu.Lock() // it never began, so its successor continues where the one before ended
+		d.mu.Lock() // it never began, so its successor continues where its predecessor ended
 		l.Lane, l.until = before.Lane, before.until
 		l.missed, l.since = before.missed, before.since
 		d.mu.Unlock()
@@ -229,8 +229,7 @@ func (d *Daemon) waiting() (n int64) {
 	return n
 }
 
-// logShares logs the lanes' shares, once for each of the upstream's days on which units are
-// short.
+// logShares logs the lanes' shares once for each day of the upstream on which units are short.
 func (d *Daemon) logShares(p Policy, shares []share.Share, until time.Time) {
 	_, reset := p.Day.Bounds(time.Now())
 	credential := p.Budget.Credential

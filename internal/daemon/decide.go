@@ -93,8 +93,7 @@ func (s *snapshot) find(name string) int {
 	return slices.IndexFunc(s.rule.Lanes, func(l share.Lane) bool { return l.Name() == name })
 }
 
-// skew returns by how much the ledger's clock is ahead of this host's, including some of the
-// round trip.
+// skew returns how far the ledger's clock is ahead of this host's, plus part of the round trip.
 func skew(ledger time.Time) time.Duration {
 	if d := time.Until(ledger); d.Abs() >= 5*time.Second {
 		return d
@@ -105,7 +104,7 @@ func skew(ledger time.Time) time.Duration {
 // left returns the units that a limit leaves for scheduled charges.
 func (s *snapshot) left(limit int) int64 { return s.usage[limit].Remaining }
 
-// lookAhead adds to the units left those that will leave the sliding windows soon.
+// lookAhead adds the units that will soon leave the sliding windows to the units left.
 func (s *snapshot) lookAhead(ctx context.Context) error {
 	for i := range s.usage {
 		l := &s.usage[i]
@@ -123,7 +122,7 @@ func (s *snapshot) lookAhead(ctx context.Context) error {
 	return nil
 }
 
-// book returns the charges to the shared bucket, as far back as the rule looks.
+// book returns the charges to the shared bucket for the period that the rule considers.
 func (s *snapshot) book(ctx context.Context) (*share.Book, error) {
 	far := share.Memory
 	for _, l := range s.rule.Limits {
@@ -156,7 +155,7 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	if tick = tick.Add(skew(s.at)); at.Sub(tick).Abs() < time.Minute {
 		at = tick // decide for the tick's moment, as a plan does
 	}
-	// While enough is left, the charges need not be read.
+	// While enough units are left, the charges need not be read.
 	book := s.rule.Begin()
 	d := book.Admit(lane, at.UnixMicro(), s.left)
 	if !d.Short {
@@ -169,9 +168,8 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced returns a function that reports whether the lane with a title has not yet had its floor
-// of the upstream's day, so that no pace holds it back. It returns nil if there is no pace or no
-// floor.
+// Unpaced returns a function that reports whether no pace holds the lane with a title back, because
+// it has not had its floor of the upstream's day. It returns nil if there is no pace or no floor.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
 	for _, p := range c.policies() {
 		if p.Budget.Credential == credential && len(p.Budget.Paces) > 0 {
@@ -195,7 +193,7 @@ func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) 
 	if err != nil {
 		return nil, err
 	}
-	left := make(map[string]int64) // of the floors
+	left := make(map[string]int64) // ticks of the floors still to run
 	var rule share.Rule
 	for _, l := range lanes {
 		left[l.Title()] = l.Floor
@@ -217,7 +215,7 @@ func (l *lane) unpaced(ctx context.Context, tick schedule.Tick) bool {
 	}
 	below, err := l.cfg.belowFloors(ctx, p)
 	if err != nil {
-		l.d.Log.Warn("cannot find whether the lane has had its floor: it is paced",
+		l.d.Log.Warn("cannot find whether the lane has had its floor: pacing it",
 			"tick", tick.ID(), "error", err)
 	}
 	return below != nil && below(l.Title())

@@ -10,19 +10,17 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// dependency is something every tick needs: ledger, upstream or catalogue. It logs an outage when
-// it begins, once an hour, and when it ends. Lanes that run into the outage log at debug level
-// only.
+// dependency is something every tick needs: ledger, upstream or catalogue. It logs when an outage
+// begins and ends, and once an hour meanwhile. Lanes log their own failures at debug level.
 //
-// If it has probes, only one lane at a time gets a turn during an outage, to check whether the
-// dependency is back. The other lanes' ticks wait and cost nothing.
+// With probes, one lane at a time gets a turn during an outage, to check whether the dependency is
+// back. The ticks of the other lanes wait and cost nothing.
 type dependency struct {
 	mu   sync.Mutex
 	d    *Daemon
 	text dependencyText
 
-	// the last outage; since is zero if there was none, ended is zero while it lasts
-	since, ended time.Time
+	since, ended time.Time // last outage: since is zero before the first, ended during one
 	first        time.Time // start of the first of several outages less than an hour apart
 	logged       time.Time
 	cause        error
@@ -155,8 +153,8 @@ func (o *dependency) away() (since time.Time, cause error) {
 	return o.since, o.cause
 }
 
-// covers reports whether a moment lies in an outage, or between two in a row: when the second
-// began, lanes may not have reached the ticks they missed in the first.
+// covers reports whether a moment lies in an outage or between two in quick succession. Lanes may
+// not have reached the ticks of the first when the second began.
 func (o *dependency) covers(at time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -186,15 +184,15 @@ func (d *Daemon) describe() {
 	d.upstream.text = dependencyText{
 		begins: "the upstream does not answer", lasts: "the upstream still does not answer",
 		ends:   "the upstream answers again",
-		effect: "ticks wait; one request now and then finds out whether it is back, and is charged",
-		hint: "check the network and the upstream's status; each region runs when it is back; " +
-			"SIGHUP makes the daemon ask within 30s",
+		effect: "ticks wait; an occasional request, which is charged, checks whether it is back",
+		hint: "check the network and the upstream's status; each region runs once it is back; " +
+			"SIGHUP makes the daemon check within 30s",
 		first: 30 * time.Second, longest: 10 * time.Minute,
 	}
 	d.catalogue.text = dependencyText{
-		begins: "the catalogue takes no pages", lasts: "the catalogue still takes no pages",
-		ends:   "the catalogue takes pages again",
-		effect: "ticks wait, and nothing is bought that could not be stored",
+		begins: "the catalogue cannot store pages", lasts: "the catalogue still cannot store pages",
+		ends:   "the catalogue stores pages again",
+		effect: "ticks wait; no page is bought that could not be stored",
 		hint:   "free space on its disk, or end the program that holds it (fuser FILE names it)",
 		first:  10 * time.Second, longest: 2 * time.Minute,
 	}
@@ -203,7 +201,7 @@ func (d *Daemon) describe() {
 // askLedger polls the ledger during an outage, because the next tick may be hours away.
 func (d *Daemon) askLedger(ctx context.Context) {
 	for c := d.inForce.Load(); quota.Pause(ctx, c.retryAfter()); c = d.inForce.Load() {
-		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() { // the next run will find out
+		if _, cause := d.ledger.away(); cause == nil || d.uncharged.Load() {
 			continue
 		}
 		if len(c.Lanes) == 0 {
@@ -216,9 +214,8 @@ func (d *Daemon) askLedger(ctx context.Context) {
 	}
 }
 
-// passProbes lets another lane probe if this one made no attempt. It does nothing while upstream
-// and catalogue are both away, because then no lane can probe the upstream, but every lane would
-// try and log its failure.
+// passProbes lets another lane probe if this one made no attempt. While upstream and catalogue are
+// both away, it does nothing: no lane can probe the upstream, and each would log its failure.
 func (d *Daemon) passProbes() {
 	_, noUpstream := d.upstream.away()
 	_, noCatalogue := d.catalogue.away()

@@ -160,14 +160,14 @@ func TestCatalogueLocked(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		w.expect(w.units(), int64(0), "units")
 		w.expectLogged(1, "level=ERROR")
-		w.expectLogged(1, "the catalogue takes no pages", "another process is writing", "hint=")
+		w.expectLogged(1, "the catalogue cannot store pages", "another process is writing", "hint=")
 		p.expectReadyz(http.StatusServiceUnavailable, "another process is writing")
 		w.expect(w.claim("trending/US", time.Second), quota.ClaimWon, "of the released lane")
 		unlock()
 		p.expectReadyz(http.StatusOK, "")
 		time.Sleep(time.Minute)
 		w.expectRuns(all, noon.Add(-time.Second), noon)
-		w.expectLogged(1, "level=INFO", "the catalogue takes pages again", "ticks_waiting=8")
+		w.expectLogged(1, "level=INFO", "the catalogue stores pages again", "ticks_waiting=8")
 	})
 }
 

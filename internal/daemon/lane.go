@@ -19,7 +19,7 @@ type lane struct {
 	d     *Daemon
 	cfg   *Config
 	since time.Time // when its schedule came into force
-	until time.Time // ticks up to then are done; written with Daemon.mu locked
+	until time.Time // end of the ticks that are done; written with Daemon.mu locked
 
 	before  *lane         // the running lane that it replaces; nil for none
 	stop    func()        // ends its ticks, but not its run; for Daemon.use
@@ -30,7 +30,7 @@ type lane struct {
 	turn   *turn                     // of the first missed tick, until its first attempt
 	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
 	marked atomic.Int64              // the newest marked tick, in Unix ns
-	isNext bool                      // no other daemon leases the lane for a late tick
+	isNext bool                      // this daemon holds nextClaim
 	// the current tick came while no daemon ran, so it is marked only when done
 	unmarked bool
 }
@@ -60,11 +60,11 @@ func (l *lane) reach(until time.Time) {
 
 type missed struct {
 	schedule.Tick
-	lost bool // lost in a crash; if false, stands for all ticks missed while no daemon ran
+	lost bool // lost in a crash; otherwise it stands for all ticks missed while no daemon ran
 }
 
-// maxLate is the number of leases by which a tick may be late and still run although the next is
-// due. A crash, followed by a crash of the daemon that took over, delays a tick by two.
+// maxLate is how late, in leases, a tick may run when the next one is due. A crash, and another of
+// the daemon that took over, delay a tick by two leases.
 const maxLate = 5
 
 // begin sets where a new lane starts: now, or at the ticks that were missed. The lanes begin one
@@ -74,7 +74,7 @@ func (l *lane) begin(ctx context.Context) {
 	var err error
 	if l.missed, err = l.findMissed(ctx, l.since); err != nil {
 		l.d.catalogue.failed(err)
-		l.d.Log.Debug("cannot find which ticks were missed: none is made up for",
+		l.d.Log.Debug("cannot find which ticks were missed: running none of them",
 			"lane", l.Name(), "error", err)
 	}
 	if l.d.Missed != nil {
@@ -103,18 +103,17 @@ func (l *lane) succeed(before *lane) {
 		l.reach(l.since)
 		return
 	}
-	// A tick of the old schedule that is waiting for its turn still runs. Earlier ticks of the new
-	// schedule do not, because it was not in force.
+	// A tick of the old schedule that waits for its turn still runs. Ticks of the new schedule
+	// from before it was in force do not.
 	if tick := before.Next(until); !tick.At.After(l.since) {
 		l.missed = append(l.missed, missed{tick, true})
 	}
 	l.reach(l.since)
 }
 
-// findMissed returns the ticks before now that are to run. The last one stands for all that were
-// missed while no daemon ran, unless a newer one is complete. Recent ticks that came while a daemon
-// ran may have been lost in a crash. Each of them runs, unless it is known to be complete or is
-// marked done.
+// findMissed returns the earlier ticks that must run now. One tick, the last, stands for all that
+// came while no daemon ran, unless a newer one is complete. Recent ticks that came while a daemon
+// ran may have been lost in a crash: each runs, unless it is complete or marked done.
 func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) {
 	earlier, err := l.Work.earlier(ctx, l)
 	if err != nil {
@@ -200,8 +199,8 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	}
 }
 
-// runLate runs a missed tick. A tick that stands for many is given up when the lane's next tick
-// comes, which fetches the same chart. So a region that hangs does not keep the others from
+// runLate runs a missed tick. It gives up a tick that stands for many when the lane's next tick
+// comes, which fetches the same chart, so that a region that hangs does not keep the others from
 // catching up.
 func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	if tick.lost {
@@ -214,7 +213,7 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
 }
 
-// await waits for the tick, and for its jitter. It returns false if ticks ends first.
+// await waits for the tick and its jitter. It returns false if ticks ends first.
 func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
 	at := tick.At
 	if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
@@ -269,9 +268,8 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 // lookAgain is the interval at which a pause checks the clock.
 const lookAgain = 30 * time.Second
 
-// pauseUntil waits until the clock reaches at. A timer alone could be hours late: it stops while
-// the machine sleeps, and does not notice when the clock is set. It returns false if ctx ends
-// first.
+// pauseUntil waits until the clock reaches at. It returns false if ctx ends first. A timer alone
+// could be hours late: it stops while the machine sleeps, and ignores changes of the clock.
 func pauseUntil(ctx context.Context, at time.Time, now func() time.Time) bool {
 	for {
 		left := at.Sub(now().Round(0)) // by the wall clock

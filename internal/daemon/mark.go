@@ -68,9 +68,9 @@ func (l *lane) markDone(ctx context.Context, tick schedule.Tick) bool {
 	return false
 }
 
-// markTicks marks each tick of a lane that comes while this daemon runs, even during a run. Without
-// the marks, a daemon that starts after a crash could not distinguish waiting ticks from ticks that
-// came while no daemon ran. It begins after from, and ends with ctx.
+// markTicks marks each tick of a lane after from as it comes, even during a run, until ctx ends.
+// Without the marks, a daemon that starts after a crash could not distinguish waiting ticks from
+// ticks that came while no daemon ran.
 func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	marked *atomic.Int64) {
 	for tick := l.Next(from); pauseUntil(ctx, tick.At.Add(markAfter), time.Now); {
@@ -89,14 +89,14 @@ func (d *Daemon) markTicks(ctx context.Context, l Lane, from time.Time,
 	}
 }
 
-// markOf reads the mark of a tick: ClaimDone, ClaimHeld if it came and is not done, or ClaimWon if
-// it is not marked. All daemons read with the same holder, so that daemons that start together do
-// not take each other's reads for marks.
+// markOf reads the mark of a tick: ClaimDone, ClaimHeld if it is not done, or ClaimWon if it is not
+// marked. All daemons read as one holder, so that none mistakes another's read for a mark.
 func (l *lane) markOf(ctx context.Context, tick schedule.Tick) (quota.ClaimState, error) {
 	return l.read(ctx, l.claim(tick.ID(), asksForMark, time.Second))
 }
 
-// read returns the state of a claim, which question makes for a moment if it is free.
+// read returns the state of a claim. If it is free, read makes the claim, releases it at once, and
+// returns ClaimWon.
 func (l *lane) read(ctx context.Context, question quota.Claim) (quota.ClaimState, error) {
 	state, err := l.cfg.Claims.Claim(ctx, question)
 	if err == nil && state == quota.ClaimWon {
@@ -114,7 +114,7 @@ func (l *lane) wasMarked(ctx context.Context, tick schedule.Tick) bool {
 	state, err := l.markOf(ctx, tick)
 	if err != nil {
 		l.d.ledger.failed(err)
-		l.d.Log.Debug("cannot find whether a daemon ran when the tick came",
+		l.d.Log.Debug("cannot find whether a daemon was running when the tick came",
 			"tick", tick.ID(), "error", err)
 		return false
 	}

@@ -104,8 +104,8 @@ func gaugesOf(registry *prometheus.Registry) func(name, help string,
 	}
 }
 
-// initialise creates the series known beforehand, because a rate misses the first increase of a
-// series that appears with it.
+// initialise creates the series that are known in advance, because a rate misses the increase with
+// which a series appears.
 func (m *Metrics) initialise() {
 	for _, outcome := range []string{"complete", "exhausted", "partial", "failed",
 		leftOut, paced, overtaken, panicked} {

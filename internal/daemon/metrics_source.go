@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/report"
 )
 
-// readTime bounds a read of the ledger or the catalogue at a scrape. Prometheus gives up after 10
-// seconds by default, and then loses every other metric, too.
+// readTime limits a read of the ledger or the catalogue at a scrape. Prometheus by default gives up
+// after 10 seconds, and then loses all other metrics too.
 const readTime = 2 * time.Second
 
 // source is a collector that reads its values at each scrape. If a read fails or takes too long,
@@ -72,7 +72,7 @@ func truth(condition bool) float64 {
 	return 0
 }
 
-// timestamp returns a time in Unix seconds, as Prometheus has it, or 0 for the zero time.
+// timestamp returns a time in Unix seconds, as Prometheus expects, or 0 for the zero time.
 func timestamp(at time.Time) float64 {
 	if at.IsZero() {
 		return 0
@@ -89,9 +89,9 @@ func BuildInfo(program string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-// NewChartMetrics returns a collector of the age of the regions' charts. current returns the
+// NewChartMetrics returns a collector of metrics about the regions' charts. current returns the
 // catalogue, or nil if there is none yet, and the regions. Set ages to false for metrics that are
-// written once and read later.
+// written to a file and read later.
 func NewChartMetrics(current func() (*catalog.Catalog, []string), ages bool,
 	log *slog.Logger) prometheus.Collector {
 	region := []string{"region"}

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/job"
 )
 
-// Bounds of a run's logged output: a command that never stops writing must not fill the disk.
+// Limits of a run's logged output, so that a command that keeps writing does not fill the disk.
 const (
 	maxLines = 1000
 	maxLine  = 4 << 10 // bytes; longer lines are cut

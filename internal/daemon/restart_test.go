@@ -72,8 +72,8 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
-// TestRestart_Starved: a tick that was lost in a crash runs although another daemon always has a
-// later tick waiting, because a sweep takes longer than the interval.
+// TestRestart_Starved: a tick that a crash interrupted is run again even if sweeps take longer than
+// the interval, so that another daemon always has a later tick to run.
 func TestRestart_Starved(t *testing.T) {
 	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
 		open := func() *proc {
@@ -87,7 +87,7 @@ func TestRestart_Starved(t *testing.T) {
 		killed.crash() // at 19:00:12.2, so its lease ends at 19:00:15
 		w.set(func(_ *proc, r *http.Request) { slow(r, 2*time.Second) })
 		time.Sleep(2700 * time.Millisecond)
-		open().start() // at 19:00:14.9; later, 19:00:00 is too old to be noticed
+		open().start() // at 19:00:14.9; a later start would find 19:00:00 too old
 		time.Sleep(400 * time.Millisecond)
 		open().start()
 		time.Sleep(time.Minute)

@@ -24,8 +24,7 @@ const (
 	panicked  = "panicked"
 )
 
-// process runs a tick of a leased lane. A panic is logged and counts as a run, and the next tick
-// runs as usual.
+// process runs a tick of a leased lane. It logs a panic and counts it as a run.
 func (l *lane) process(ctx context.Context, tick schedule.Tick) (result result) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -126,7 +125,7 @@ func (e ending) attrs() []any {
 	return attrs
 }
 
-// recordTime bounds the time for storing an ending, because no other work needs the record.
+// recordTime limits the time for storing an ending, which no other work needs.
 const recordTime = time.Second
 
 // ended counts how a tick ended, and stores it for the list of recent runs.
@@ -140,7 +139,7 @@ func (l *lane) ended(ctx context.Context, tick schedule.Tick, e ending) {
 	err := l.cfg.Catalog.PutLaneRun(ctx, catalog.LaneRun{Lane: l.Name(), Tick: tick.ID(),
 		EndedAt: time.Now(), Outcome: e.outcome, ExitCode: e.code, Units: e.units})
 	if err != nil {
-		l.d.Log.Debug("how the tick ended is not kept", "tick", tick.ID(), "error", err)
+		l.d.Log.Debug("cannot store how the tick ended", "tick", tick.ID(), "error", err)
 	}
 }
 
@@ -151,8 +150,8 @@ func (l *lane) missedTick(ticks int64, last schedule.Tick, why string) {
 	}
 }
 
-// reportMissed reports the ticks that came while no daemon ran: the last tick is not marked,
-// although this host's catalogue shows that the lane ran before.
+// reportMissed reports the ticks that came while no daemon ran. There are such ticks if the last
+// tick is not marked although this host's catalogue shows that the lane ran before.
 func (l *lane) reportMissed(ctx context.Context) {
 	last, ok := l.Prev(l.since)
 	if !ok || l.cfg.Catalog == nil {

@@ -60,8 +60,8 @@ func (s *Sweep) served(ctx context.Context, l *share.Lane) time.Time {
 // chartsRead is how many of a region's newest charts are searched for a tick's chart.
 const chartsRead = 50
 
-// earlier finds the charts of ticks: another daemon may have begun one, or crashed between its last
-// page and the mark. A tick whose chart a later tick resumed has no chart, but is marked done.
+// earlier finds the charts of ticks. Another daemon may have begun one, or crashed between its last
+// page and the mark. A tick whose chart a later tick resumed has none, but is marked done.
 func (s *Sweep) earlier(ctx context.Context, l *lane) (earlierTicks, error) {
 	charts, err := s.Catalog.Charts(context.WithoutCancel(ctx), l.Region, chartsRead)
 	k := earlierTicks{runs: make(map[string]bool)}
@@ -87,9 +87,8 @@ func (s *Sweep) run(ctx context.Context, l *lane, tick schedule.Tick, begun bool
 	return s.sweep(ctx, l, tick)
 }
 
-// resume moves a half chart of an earlier tick of the lane to this tick, if it is still fresh, so
-// that the sweep only buys the missing pages. It is called once the tick is admitted; a tick with a
-// chart has been admitted before.
+// resume moves an incomplete chart of an earlier tick of the lane to this admitted tick, if the
+// chart is still fresh, so that the sweep buys only the missing pages.
 //
 // The earlier tick must be done, if only by a denial. A tick that was lost in a crash will still
 // run, and keeps its chart.
@@ -127,7 +126,7 @@ func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	sweep.Client = &client
 	sweep.Regions, sweep.Pages = []regions.Region{regions.Region(l.Region)}, int(l.Pages)
 	sweep.Job, sweep.Run, sweep.OnlyThisRun = l.Job, tick.ID(), true
-	sweep.Grace = l.cfg.Grace * 3 / 4 // the rest is for the mark and the lease
+	sweep.Grace = l.cfg.Grace * 3 / 4 // leaves time for the mark and the lease
 	unpaced := l.unpaced(ctx, tick)
 	sweep.Unpaced = func(string) bool { return unpaced }
 	sum, err := sweep.Execute(ctx)
@@ -137,8 +136,8 @@ func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {
 	return s.ended(ctx, l, tick, sum, err)
 }
 
-// ended logs the result of a run, and returns whether its tick is done. A tick that was denied or
-// failed is done: the next tick is its retry.
+// ended logs the result of a run, and returns whether its tick is done. A denied or failed tick is
+// done: the next tick is its retry.
 func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum ingest.Summary,
 	err error) result {
 	d, e := l.d, ending{outcome: string(sum.Outcome), units: sum.Units}
@@ -190,8 +189,8 @@ func (s *Sweep) ended(ctx context.Context, l *lane, tick schedule.Tick, sum inge
 }
 
 // recordOutages records whether a sweep reached the ledger and the catalogue, and reports whether
-// it ended because one of them, or the upstream, is away. asked means that the sweep used both stores
-// unless one of them failed.
+// one of them, or the upstream, is away. asked means that the sweep used both stores unless one of
+// them failed.
 func (d *Daemon) recordOutages(asked bool, err error) (away bool) {
 	_, upstream := youtube.KindOf(err)
 	switch {

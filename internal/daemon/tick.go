@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/schedule"
 )
 
-// errLost ends a run whose lease another daemon may have by now.
+// errLost ends a run whose lease another daemon may hold by now.
 var errLost = errors.New("the lease was lost")
 
 // settleTime bounds a ledger call at the end of a run.
@@ -28,7 +28,7 @@ const (
 // retryAfter returns the wait between two attempts.
 func (c *Config) retryAfter() time.Duration { return min(c.Lease/3, 10*time.Second) }
 
-// runTick returns true when any daemon has done the tick, and false if ticks ended first.
+// runTick returns true once any daemon has done the tick, and false if ticks ends first.
 func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bool) bool {
 	defer l.endNext(ctx)
 	for waited := false; ; {
@@ -40,7 +40,7 @@ func (l *lane) runTick(ticks, ctx context.Context, tick schedule.Tick, missed bo
 			waited = true
 		}
 		wait := l.cfg.retryAfter()
-		if l.isNext { // the others keep away meanwhile
+		if l.isNext { // other daemons with late ticks are waiting
 			wait = min(wait, time.Second)
 		}
 		if !quota.Pause(ticks, wait) {
@@ -64,13 +64,13 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	var state quota.ClaimState
 	var err error
 	late := time.Since(tick.At)-l.policy().Jitter > l.cfg.retryAfter()
-	if waited || late { // the tick is probably done, which shows without a lease
+	if waited || late { // the tick is probably done: its mark shows that without a lease
 		state, err = l.mark(ctx, tick)
 	}
 	if late && err == nil && state != quota.ClaimDone {
 		var free bool
 		if free, err = l.mayLease(ctx, missed && waited); err == nil && !free {
-			l.d.Log.Debug("another daemon is to lease the lane next", "tick", tick.ID())
+			l.d.Log.Debug("another daemon will lease the lane next", "tick", tick.ID())
 			return retry
 		}
 	}
@@ -131,7 +131,7 @@ func (l *lane) turnFor(ticks, ctx context.Context, missed bool) (give func(), ok
 func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	run, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	// A run that finishes its page after the end of ctx still needs the lease.
+	// A run that finishes its page after ctx ends still needs the lease.
 	hold, release := context.WithCancel(context.WithoutCancel(ctx))
 	var renewing sync.WaitGroup
 	renewing.Go(func() { l.renew(hold, end) })
@@ -154,8 +154,8 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	return result
 }
 
-// skipOverlapped marks the ticks that came during a run as done. The lane is still leased, so no
-// other daemon mistakes them for waiting ticks.
+// skipOverlapped marks the ticks that came during a run done. The lane is still leased, so no other
+// daemon mistakes them for waiting ticks.
 func (l *lane) skipOverlapped(ctx context.Context, after schedule.Tick) {
 	now := time.Now()
 	for tick := l.Next(after.At); !tick.At.After(now); tick = l.Next(tick.At) {
@@ -187,12 +187,12 @@ func (l *lane) lease(ctx context.Context) (quota.ClaimState, error) {
 	return state, err
 }
 
-// leasedUntil returns when another daemon may take the lane if its lease is not renewed.
+// leasedUntil returns when another daemon may lease the lane, unless this one renews its lease.
 func (l *lane) leasedUntil() time.Time { return l.leased.Load().Add(l.cfg.Lease) }
 
-// whileLeased keeps a run from making an attempt after its lease has ended. If the process or the
-// machine stood still, so did the renewal, and the run may continue before renew notices. Only the
-// wall clock advances while a machine sleeps.
+// whileLeased keeps a run from making an attempt after its lease has ended. After a pause of the
+// process or the machine, the run may continue before renew notices. It compares wall clocks,
+// because only they advance while a machine sleeps.
 func (l *lane) whileLeased(guard func(context.Context, func() error) error) func(context.Context,
 	func() error) error {
 	return func(ctx context.Context, attempt func() error) error {
@@ -213,17 +213,17 @@ func (l *lane) release(ctx context.Context, claim quota.Claim) {
 	}
 }
 
-// nextClaim returns the claim of the daemon that is to lease the lane next.
+// nextClaim returns the claim to be the next to lease the lane.
 func (l *lane) nextClaim(holder string, ttl time.Duration) quota.Claim {
 	return l.claim(l.Name()+"/next", holder, ttl)
 }
 
-// mayLease reports whether this daemon may lease the lane for a late tick, because no other daemon
-// claims to be next. One that waits with a missed tick claims that. Otherwise, while runs take
-// longer than the interval, the daemon that has just released the lane would lease it again for its
-// next tick, and the waiting daemon would never find it free.
-func (l *lane) mayLease(ctx context.Context, claim bool) (bool, error) {
-	if claim {
+// mayLease reports whether this daemon may lease the lane for a late tick: no other daemon holds
+// nextClaim. A daemon that waits with a missed tick makes that claim. Without it, while runs take
+// longer than the interval, the daemon that releases the lane would lease it again at once for its
+// next tick, and the waiting daemon would never get it.
+func (l *lane) mayLease(ctx context.Context, waits bool) (bool, error) {
+	if waits {
 		state, err := l.cfg.Claims.Claim(ctx, l.nextClaim(l.d.Holder, 3*l.cfg.retryAfter()))
 		l.isNext = err == nil && state == quota.ClaimWon
 		return l.isNext, err
@@ -232,7 +232,7 @@ func (l *lane) mayLease(ctx context.Context, claim bool) (bool, error) {
 	return state != quota.ClaimHeld, err
 }
 
-// endNext lets another daemon be next.
+// endNext releases nextClaim if this daemon holds it.
 func (l *lane) endNext(ctx context.Context) {
 	if l.isNext {
 		l.release(ctx, l.nextClaim(l.d.Holder, time.Second))
@@ -240,8 +240,8 @@ func (l *lane) endNext(ctx context.Context) {
 	}
 }
 
-// renew renews the lease until ctx ends. If that fails for the length of a lease, or another
-// daemon holds it, renew ends the run.
+// renew renews the lease until ctx ends. It ends the run if renewing fails for the length of a
+// lease, or another daemon holds the lease.
 func (l *lane) renew(ctx context.Context, end context.CancelCauseFunc) {
 	for quota.Pause(ctx, l.cfg.Lease/3) {
 		ask, cancel := context.WithDeadline(ctx, l.leasedUntil())

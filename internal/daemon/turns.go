@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// turns lets a few runs proceed at once. When several wait, the stalest region goes first. Runs
-// that catch up for missed ticks go one at a time, so that they leave turns to the others. While
-// turns are shut, only probes get one, and the most recently served region goes first: a region that
-// always fails is the stalest, and its failure would not show that the upstream is away.
+// turns lets a few runs proceed at once, the stalest region first. Runs for missed ticks go one at
+// a time, so that turns remain for the others. While turns are shut, only probes get one, the most
+// recently served region first: a region that always fails is the stalest, and its failure would
+// not show that the upstream is away.
 type turns struct {
 	mu       sync.Mutex
 	free     int
-	catching int     // runs that catch up and have a turn, and reasons to delay the others
+	catching int     // missed ticks with a turn, plus reasons to delay the others
 	waiting  []*turn // stalest first
 	closed   int     // outages that keep turns shut
 	probes   int     // probes that may still run
 }
 
 type turn struct {
-	stale   time.Time // time of its region's last complete chart
+	stale   time.Time // time of the region's last complete chart
 	catchUp bool      // for a missed tick
 	granted chan struct{}
 }
@@ -72,7 +72,7 @@ func (t *turns) give(back *turn) {
 	t.hand()
 }
 
-// delay withholds the turns of runs that catch up, until it is called with -1 as often as with 1.
+// delay withholds turns from missed ticks until it has been called with -1 as often as with 1.
 func (t *turns) delay(reasons int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

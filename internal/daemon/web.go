@@ -55,8 +55,8 @@ func (d *Daemon) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stores returns why the catalogue cannot be read or cannot store a page. It tests writing only
-// after a known failure, to show a recovery before the next tick.
+// stores returns why the catalogue cannot be read or written. It tests writing only after a known
+// failure, to show a recovery before the next tick.
 func (d *Daemon) stores(ctx context.Context, c *Config) error {
 	sweep, regions := c.sweep()
 	if sweep == nil {

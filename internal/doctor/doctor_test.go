@@ -407,8 +407,7 @@ func TestSlowServer(t *testing.T) {
 	wantChecks(t, p.examine(t), "ledger-speed")
 }
 
-// Each master of a cluster is examined, since each has its own settings. A cluster with unserved
-// slots is an error.
+// TestCluster: each master of a cluster is examined, because each has its own settings.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 3)
@@ -431,12 +430,12 @@ func TestCluster(t *testing.T) {
 	for _, f := range r.Findings {
 		nth := map[string]int{"redis-fsync": 1, "redis-replicas": 2}[f.Check]
 		if !strings.Contains(f.About, c.Masters[nth].Addr) {
-			t.Errorf("%s is of %s, and said of %s", f.Check, c.Masters[nth].Addr, f.About)
+			t.Errorf("%s: reported about %s, want %s", f.Check, f.About, c.Masters[nth].Addr)
 		}
 	}
 }
 
-// With a service account, Google's reported limits count, not its defaults.
+// TestGoogleLimits: with a service account, the limits that Google reports count, not the defaults.
 func TestGoogleLimits(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)

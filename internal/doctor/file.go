@@ -72,7 +72,8 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
-// rights reports a file that other users can write or replace. It follows links.
+// rights reports a file that other users can write or replace, and what such a user can do. It
+// follows links.
 func (e *exam) rights(path, can string) {
 	about, err := filepath.Abs(path)
 	if err != nil {
@@ -107,8 +108,8 @@ func (e *exam) rights(path, can string) {
 	}
 }
 
-// writable reports whether users other than the owner and the group can write a file or folder. A
-// group may: several users share a ledger by it.
+// writable reports whether users other than the owner and the group can write a file or folder. The
+// group may: that is how several users share a ledger.
 func writable(path string) (fs.FileMode, bool) {
 	info, err := os.Stat(path)
 	if err != nil {

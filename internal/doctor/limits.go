@@ -36,7 +36,7 @@ func (e *exam) limits(ctx context.Context) {
 					tooMuch,
 					"look up your account's quota; if it is less, lower units in quota.yaml"},
 				{l.Units > 0 && l.Headroom >= l.Units, Warning, "limit-headroom",
-					"its headroom is all of it", "scheduled work gets nothing",
+					"its headroom is the whole limit", "scheduled work gets nothing",
 					"lower headroom in quota.yaml"},
 			})
 		}

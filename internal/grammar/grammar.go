@@ -60,9 +60,9 @@ type File struct {
 	problems []Problem
 	reported map[spot]bool
 
-	items  int                 // in the part that value has converted
+	items  int                 // number of nodes that value has converted
 	open   map[*yaml.Node]bool // lists and mappings around the node that value converts
-	broken bool                // the nodes must not be walked again
+	broken bool                // value met too many nodes, or one that contains itself
 }
 
 // spot identifies a value, or a missing key of a mapping.
@@ -83,7 +83,7 @@ func Parse(name string, data []byte) (*File, *Problem) {
 			return nil, &Problem{name, more.Line, "a second YAML document: write one"}
 		}
 	}
-	if !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) { // io.EOF ends an empty file, or follows its only document
 		return nil, syntaxProblem(name, data, err)
 	}
 	return f, nil

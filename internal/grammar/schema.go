@@ -85,7 +85,7 @@ func formatLast(e *jsonschema.ValidationError) int {
 	return 0
 }
 
-// dependentKey returns the key that another must accompany, or "" for any other error.
+// dependentKey returns the key that requires another one, or "" for an error of another kind.
 func dependentKey(e *jsonschema.ValidationError) string {
 	if k, ok := e.ErrorKind.(*kind.DependentRequired); ok {
 		return k.Prop

@@ -32,8 +32,9 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	resp.Request = e.r // the request that was sent contains the key
 	e.observation = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
-	// Some upstreams count the most that each call in flight can take, as the ledger does while the
-	// call is held. They never counted a refused call: its headers are read once it is settled.
+	// The headers of a success are read while the call is still held. Some upstreams count the most
+	// that each call in flight can take, and the ledger counts the same until the call is settled.
+	// An upstream does not count a refused call, so its headers are read after the settlement.
 	if resp.StatusCode < 400 {
 		e.early = e.observation.Early()
 		e.teach(e.early)
@@ -47,7 +48,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-	case isJSON && (e.lines != nil || e.quote.Async()): // names a file, or a call that goes on
+	case isJSON && (e.lines != nil || e.quote.Async()): // it names a file, or a call that goes on
 		if err := e.readFirst(resp); err != nil {
 			return nil, err
 		}

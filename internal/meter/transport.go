@@ -175,6 +175,7 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 		},
 	}
 	out := r.Clone(httptrace.WithClientTrace(untraced{ctx}, trace))
+	// The mark of a paid upload is not for the upstream.
 	pairs := slices.DeleteFunc(strings.Split(r.URL.RawQuery, "&"), func(pair string) bool {
 		return strings.HasPrefix(pair, paidParam+"=")
 	})

@@ -49,7 +49,7 @@ func (e *exchange) charge() (err error) {
 	}
 	if e.part == unpaid && call.Key == "" {
 		query := e.r.URL.Query()
-		query.Del(paidParam)
+		query.Del(paidParam) // the upload is the same with and without our mark
 		sum := sha256.Sum256([]byte(e.r.URL.EscapedPath() + "?" + query.Encode()))
 		call.Key = "upload-" + hex.EncodeToString(sum[:16])
 	}

@@ -169,7 +169,7 @@ func retried[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	return backoff.Retry(ctx, do, backoff.WithBackOff(waits), backoff.WithMaxTries(tries))
 }
 
-// mark marks what earlier looks could not, up to the first failure.
+// mark marks the events that earlier looks sent but could not mark. It stops at the first failure.
 func (n *Notifier) mark(ctx context.Context, claims quota.Claims) {
 	n.mu.Lock()
 	maps.DeleteFunc(n.unmarked, func(_ quota.Claim, until time.Time) bool {

@@ -236,8 +236,9 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
-// TestMarkFails: a host that sends an event and then cannot reach the ledger to mark it does not
-// send it again. It marks it at a later look, with its smaller shares, even if it no longer holds.
+// TestMarkFails: a host that sends an event but then cannot reach the ledger to mark it does not
+// send it again. A later look marks the event and those of smaller shares, even if the share is no
+// longer configured.
 func TestMarkFails(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "  at: [50%, 80%]")
@@ -262,7 +263,7 @@ func TestMarkFails(t *testing.T) {
 	}
 }
 
-// A forecast until a reset has the same ID whenever it is sent.
+// TestForecastID: a forecast for the time up to a reset has the same ID whenever it is sent.
 func TestForecastID(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, true, "  on: [forecast]\n"+

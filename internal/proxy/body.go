@@ -102,7 +102,7 @@ const linger = 5 * time.Second
 // stopReading is called before a response, because the server would first wait for the rest of the
 // request's body, however slow.
 func (x *exchange) stopReading() {
-	// the server returns io.EOF with the last byte
+	// ended is set with the last byte, because the server returns io.EOF with it
 	if x.length == 0 || x.body != nil && x.body.ended.Load() {
 		return
 	}

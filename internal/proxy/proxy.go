@@ -83,8 +83,8 @@ func (x *exchange) forward() error {
 			x.dropHeaders(r.Out.Header)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			// the upstream's permissions for web pages, because the proxy has its own list, and
-			// headers that browsers store for the upstream's address
+			// Drop the upstream's permissions for web pages, because the proxy has its own list, and
+			// headers that browsers store for the upstream's address.
 			drop(resp.Header, "Access-Control-", "Set-Cookie", "Alt-Svc",
 				"Strict-Transport-Security", "Clear-Site-Data")
 			limit.SetQuotaHeader(resp.Header, x.up.Budget, x.tally.Last(),
@@ -100,7 +100,8 @@ func (x *exchange) forward() error {
 	}
 	reverse.ServeHTTP(x.w, x.r.WithContext(ctx))
 	if x.body != nil {
-		if f := x.body.failed.Load(); f != nil { // the transport reports another error
+		// the caller's fault, though the transport reports another error
+		if f := x.body.failed.Load(); f != nil {
 			return f
 		}
 	}

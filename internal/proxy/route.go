@@ -107,8 +107,8 @@ func notServed(name string) error {
 			"an api_key, and restart it", name)
 }
 
-// enter chooses the upstream, and removes its name from the path, unless the upstream's own paths
-// begin with it.
+// enter chooses the upstream. It removes the upstream's name from the path, unless the upstream's
+// own paths begin with it.
 func (x *exchange) enter(u *Upstream) {
 	x.up = u
 	own := func(m costs.Method) bool { return strings.HasPrefix(m.Path, "/"+u.Name+"/") }

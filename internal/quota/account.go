@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Scope names what a decision needs to see of a credential.
+// Scope names the data of a credential that a decision reads.
 type Scope struct {
 	Credential  string
 	Buckets     []string
 	Answer      string // name of a kept answer; "" for none
 	Reservation string // whose entry is needed if it has lapsed; "" for none
-	// Limits are those whose windows the decision probably reads, so that a store can read how they
-	// begin together with the rest.
+	// Limits are the limits whose windows the decision probably reads, so that a store can read the
+	// start of each window at the same time.
 	Limits []Limit
 }
 
@@ -36,7 +36,7 @@ func (r Reserve) Scope() Scope {
 		Limits: r.Limits}
 }
 
-// reservationScope returns the scope of what ends or extends a reservation.
+// reservationScope returns the scope of a request that ends or extends a reservation.
 func reservationScope(credential, reservation string, limits []Limit) Scope {
 	_, buckets, _ := ParseReservation(reservation)
 	return Scope{Credential: credential, Buckets: buckets, Answer: settledScope(reservation),
@@ -67,15 +67,15 @@ func (c Claim) Scope() Scope {
 	return Scope{Credential: c.Credential, Answer: claimScope(c.Name)}
 }
 
-// Account is the part of a credential that one decision reads, all of one moment. Its methods
-// decide, and keep what the store must write (Change).
+// Account is the part of a credential that one decision reads, at one moment. Its methods decide,
+// and collect what the store must write (Change).
 type Account struct {
 	Credential string
 	Now        int64     // the store's clock
 	Buckets    []*Bucket // in the order of the Scope
-	Answer     *Answer   // the kept one, if it has not expired; nil for none
+	Answer     *Answer   // the stored answer; nil if there is none or it has expired
 
-	n      int64 // the time of the decision: Now, but after every entry of all the buckets
+	n      int64 // the time of the decision: Now, or later if an entry of a bucket is
 	change Change
 }
 
@@ -87,16 +87,16 @@ func (a *Account) Change() Change {
 	return a.change
 }
 
-// ErrMore reports that a decision takes several steps: once its change is written, which has only
-// entries of lapsed holds, or none if the step only read, the decision is to be made again.
+// ErrMore reports that a decision takes another step: write its change, which contains at most
+// entries of lapsed holds, and decide again.
 var ErrMore = errors.New("the decision takes several steps")
 
-// Answer is what a ledger keeps so that the same request gets the same answer: under an idempotency
-// key, for a reservation that was settled, or for a claim.
+// Answer is what a ledger keeps so that a repeated request gets the same answer: under an
+// idempotency key, for a settled reservation, or for a claim.
 type Answer struct {
 	Name     string // the kind and the key
-	Request  string // what must be the same; of a claim the holder
-	Decision string // as JSON; of a claim empty
+	Request  string // what must be the same in a repeated request; the holder of a claim
+	Decision string // as JSON; empty for a claim
 	Expires  int64
 }
 
@@ -109,23 +109,22 @@ type Change struct {
 
 // BucketChange is what changes in one bucket.
 type BucketChange struct {
-	// From is the stamp from which the log is Entries instead of what it was, 0 if it stays. They
-	// are no more than MaxRewritten.
+	// From is the stamp from which Entries, at most MaxRewritten, replace the log; 0 for none.
 	From    int64
 	Entries []LogEntry
 	Append  []LogEntry // newer than all others
-	Put     []Hold     // new ones, and those that have changed
+	Put     []Hold     // new and changed holds
 	Drop    []string   // reservations to remove
-	Settled int64      // stamp of the entry that Bucket.Lapsed is no longer known to be; 0 for none
-	State   *State     // the new one; nil if it stays
-	Note    *LogEntry  // of units that were taken off
+	Settled int64      // stamp of the entry of Bucket.Lapsed, to forget; 0 for none
+	State   *State     // the new state; nil if unchanged
+	Note    *LogEntry  // the note of units that were taken off
 	Keep    int64      // entries and notes up to this stamp may be forgotten; 0 for none
 }
 
-// MaxRewritten is how many entries are written again at most when an earlier one changes.
+// MaxRewritten is the maximum number of entries to rewrite when an earlier one changes.
 const MaxRewritten = 3000
 
-// decide begins a decision: it finds its time.
+// decide begins a decision by setting its time.
 func (a *Account) decide() {
 	a.n, a.change = a.Now, Change{}
 	for _, b := range a.Buckets {
@@ -147,12 +146,12 @@ func (a *Account) decide() {
 	}
 }
 
-// Reading is how far the steps of one decision have read the logs of buckets, by their names: the
-// levels of restoring windows by then.
+// Reading is how far the steps of one decision have read the logs of the named buckets, as levels
+// of restoring windows.
 type Reading map[string]map[Rate]Level
 
-// Bounded has the decision read at most maxRead entries, after those that earlier steps have read.
-// If it needs more, it fails with ErrMore, and the next step goes on from there.
+// Bounded makes the decision read at most maxRead entries after those that earlier steps have read.
+// If it needs more, it fails with ErrMore, and the next step continues from there.
 func (a *Account) Bounded(read Reading) {
 	for _, b := range a.Buckets {
 		if read[b.Name] == nil {
@@ -172,8 +171,8 @@ func (a *Account) err() error {
 	return nil
 }
 
-// Lapse begins a decision that sees holds that have lapsed as entries. Errors: ErrMore if it writes
-// such entries first.
+// Lapse begins a decision that counts lapsed holds as entries. Errors: ErrMore if it must write
+// these entries first.
 func (a *Account) Lapse() error {
 	a.decide()
 	return a.lapse()
@@ -185,11 +184,11 @@ func (a *Account) lapse() error {
 	if !slices.ContainsFunc(a.Buckets, lapsed) {
 		return a.err()
 	}
-	most := 1000 // holds that become entries in one step
+	remaining := 1000 // a store writes a step at once, so a step has at most 1,000 lapsed holds
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
 		lapses := b.lapsed(a.n)
-		for _, l := range lapses[:min(most, len(lapses))] {
+		for _, l := range lapses[:min(remaining, len(lapses))] {
 			id, _, err := ParseReservation(l.hold.ID)
 			if err != nil {
 				b.damaged("the reservation %.64q has no such name", l.hold.ID)
@@ -198,7 +197,7 @@ func (a *Account) lapse() error {
 			was := *l.hold
 			was.LapsedAt = l.at
 			e.Put = append(e.Put, was)
-			most--
+			remaining--
 		}
 		a.write(e.done(nil))
 	}

@@ -11,7 +11,7 @@ import (
 type Allowance struct {
 	Methods []string         // patterns of methods; none for all, and for calls without a method
 	Models  []string         // patterns of models; none for all
-	Most    map[string]int64 // units that one call can take of a bucket, or of a part of one
+	Most    map[string]int64 // maximum units of one call, by bucket or part of a bucket
 }
 
 // LabelAllowance is the Allowance of calls with a value of a label.
@@ -20,10 +20,10 @@ type LabelAllowance struct {
 	Allowance
 }
 
-// LabelModel is the label that names a call's model, where no request does.
+// LabelModel is the label that names a call's model if the request does not.
 const LabelModel = "model"
 
-// Check reports what a call that takes costs is not allowed. Errors: ErrNotAllowed.
+// Check reports whether a call with these costs is allowed. Errors: ErrNotAllowed.
 func (a Allowance) Check(method, model string, costs []Cost) error {
 	matches := func(name string) func(string) bool {
 		return func(pattern string) bool { ok, err := path.Match(pattern, name); return ok && err == nil }
@@ -60,8 +60,8 @@ func (a Allowance) CheckPatterns() error {
 	return nil
 }
 
-// allowed reports what the token or the labels of the call do not allow. What is drawn was allowed
-// when it was held.
+// allowed reports why the token or the labels of the call do not allow it. Draws were allowed when
+// their units were held.
 func (b *Budget) allowed(call Call, costs []Cost, labels Labels) error {
 	if call.Reservation != "" {
 		return nil

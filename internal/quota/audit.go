@@ -12,7 +12,7 @@ import (
 // entry, and the sums.
 type Audit struct {
 	Findings
-	Sums         Tally // of the entries since the time that NewAudit was given
+	Sums         Tally // sums of the entries since the time passed to NewAudit
 	Entries      int   // number of entries passed so far
 	ChangedHolds bool  // a repair writes the holds
 
@@ -33,9 +33,9 @@ func NewAudit(b *Bucket, now, since int64) *Audit {
 // LostLabels stand for labels that cannot be read.
 const LostLabels = "labels_lost=unread"
 
-// CheckHolds audits holds and state. intact reports whether they are what was written, recorded is
-// the number of units that all holds could take then, and unread is the number of holds that the
-// store cannot read.
+// CheckHolds audits holds and state. intact reports whether they match their checksum, recorded is
+// the number of units that all holds could take when they were written, and unread is the number of
+// holds that the store cannot read.
 func (a *Audit) CheckHolds(intact bool, recorded int64, unread int) {
 	if !intact || unread > 0 {
 		a.replaceHolds(a.bucket, a.now, recorded, unread)
@@ -49,8 +49,8 @@ func (a *Audit) Interrupted() { a.Add("a repair of it was interrupted", "it is c
 // Missing reports that the store lacks the state of the bucket, by its name for that.
 func (a *Audit) Missing(state string) {
 	if a.Entries > 0 || len(a.bucket.Holds) > 0 {
-		a.Add("its "+state+" is missing", "it is written again: whether the bucket was suspended, "+
-			"and when an anchored window ends, is lost", true)
+		a.Add("its "+state+" is missing", "it is written again; the bucket's suspension and the "+
+			"end of its anchored window are lost", true)
 	}
 }
 
@@ -82,11 +82,11 @@ func (a *Audit) CheckEntry(e LogEntry, text string) (LogEntry, bool) {
 	a.Entries++
 	if e.Units < 1 || e.Units > MaxUnits {
 		a.Add("an entry cannot be read, at "+text, "none: its units are unknown. Delete it, and "+
-			"adjust the bucket by what it was", false)
+			"adjust the bucket by its units", false)
 		a.total = -1
 		return e, false
 	}
-	if a.total < 0 { // the first entry that can be read is right
+	if a.total < 0 { // assume that the first readable entry is right
 		if a.total = e.Total - e.Units; a.total < 0 || e.Total > MaxTotal/2 {
 			a.total = 0
 		}
@@ -156,10 +156,9 @@ func (f *Findings) Unread(takings int) {
 	}
 }
 
-// replaceHolds replaces the holds where they or the state are not what was written. A repair never
-// makes room: held units stay held for at least a day, and are then charged. recorded is the number
-// of units that all holds could take when they were written; missing ones get a new reservation.
-// unread is the number of holds that the store cannot read.
+// replaceHolds replaces the holds if they or the state are damaged. A repair never makes room: held
+// units stay held for at least a day and are then charged. Units that recorded has and the holds
+// lack get a new reservation. CheckHolds explains recorded and unread.
 func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 	var holds []Hold
 	var units int64
@@ -199,9 +198,8 @@ func utcText(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02T15:04:05.000000Z")
 }
 
-// Digest returns a checksum of the state and the holds of the bucket, in any order. A store keeps
-// it with them, and refuses a bucket with a different one, so that damage to a hold or to the state
-// makes no room.
+// Digest returns a checksum of the bucket's state and holds, whatever their order. A store keeps it
+// with them and refuses a bucket with a different one, so that damage never makes room.
 func (b *Bucket) Digest() int64 {
 	s := b.State
 	d := digest{}

@@ -10,7 +10,7 @@ import (
 // The rule decides on the data a store has read, and returns what the store must write. It does no
 // I/O. Times are Unix microseconds of the store's clock.
 
-// LogEntry is one entry of a log, as a store keeps it.
+// LogEntry is one entry of a stored log.
 type LogEntry struct {
 	At     int64 // stamp; strictly rising within a log
 	ID     string
@@ -23,25 +23,25 @@ type LogEntry struct {
 type Log interface {
 	// Newest returns the newest entry, and false for an empty log.
 	Newest() (LogEntry, bool, error)
-	// TotalAt returns the running total just before start: the total of the newest entry stamped
-	// earlier, or what the log's first entry began with.
+	// TotalAt returns the running total just before start: that of the newest entry stamped
+	// earlier, or of the time before the log's first entry.
 	TotalAt(start int64) (int64, error)
 	// Reached returns the stamp of the first entry whose total is at least total.
 	Reached(total int64) (int64, error)
-	// Since returns the entries stamped after a time, oldest first, and at most so many.
-	Since(after int64, most int) ([]LogEntry, error)
+	// Since returns the first entries stamped after a time, oldest first.
+	Since(after int64, limit int) ([]LogEntry, error)
 }
 
 // Hold is what one reservation sets aside in one bucket.
 type Hold struct {
 	ID       string // of the reservation, the same in all its buckets
 	Units    int64  // as reserved
-	Most     int64  // the most that the call can turn out to take; 0 when Units is exact
+	Most     int64  // the maximum that the call may use; 0 if Units is exact
 	Drawn    int64  // charged of Units since
 	Created  int64
 	Expires  int64
 	Lapse    Lapse  // what happens when it expires
-	Labels   string // of the entry that it becomes; as Labels.Encode writes them
+	Labels   string // for the entry that it becomes; as Labels.Encode writes them
 	Manual   bool
 	Note     string
 	LapsedAt int64 // stamp of the entry that it has become; 0 while it is open
@@ -50,13 +50,13 @@ type Hold struct {
 // Left returns the units still set aside.
 func (h Hold) Left() int64 { return h.Units - h.Drawn }
 
-// AtMost returns the units that the hold can turn out to take.
+// AtMost returns the maximum units that the hold may still become.
 func (h Hold) AtMost() int64 { return max(h.Left(), h.Most-h.Drawn) }
 
 // charges reports whether the hold becomes an entry when it expires.
 func (h Hold) charges() bool { return h.Lapse == LapseCharge && h.Left() > 0 }
 
-// State is the rest of a bucket, without its entries and holds. None of it counts units.
+// State is what a bucket has besides entries and holds. None of it counts units.
 type State struct {
 	SuspendedUntil int64  `json:",omitzero"` // 0 when the bucket is open
 	SuspendedSince int64  `json:",omitzero"`
@@ -65,16 +65,16 @@ type State struct {
 	// ResetAt is the last end of an anchored window that the upstream reported; 0 for none.
 	ResetAt int64    `json:",omitzero"`
 	Keep    int64    `json:",omitzero"` // µs that entries are kept
-	Floor   int64    `json:",omitzero"` // the newest stamp there was, where its entry or hold is gone
+	Floor   int64    `json:",omitzero"` // the newest stamp ever, if its entry or hold is gone
 	Levels  []Level  `json:",omitzero"`
-	Others  []Others `json:",omitzero"` // what others used, by window
+	Others  []Others `json:",omitzero"` // usage by other programs, by window
 }
 
-// Level is the level of a restoring window after the newest entry: see Rate. It is kept so that a
-// decision does not read the log back, and does not count if the log has another total.
+// Level is the level of a restoring window after the newest entry: see Rate. It is a cache, so that
+// a decision need not read the log, and is ignored if the log has another total.
 type Level struct {
 	Num, Den int64 // of the rate, in lowest terms
-	At       int64 // the time of the level: the newest entry's, or later if one was taken out
+	At       int64 // time of the newest entry, or later if one was removed
 	Total    int64 // of the newest entry
 	Value    int64
 }
@@ -84,13 +84,13 @@ type Bucket struct {
 	Credential string
 	Name       string
 	Log        Log
-	Holds      []Hold // those that have not become entries, expired ones included, in any order
-	Lapsed     *Hold  // the reservation in scope, if it has become an entry here
+	Holds      []Hold // holds that are not entries yet, including expired ones, in any order
+	Lapsed     *Hold  // the reservation in scope, if it has become an entry
 	State      State
 
 	now     int64
 	newest  LogEntry // of the stored log; zero for an empty one
-	lapses  []lapse  // in their order; see schedule
+	lapses  []lapse  // ordered; see schedule
 	ordered bool     // lapses is complete
 	first   int64    // the earliest expiry among holds that become entries
 	levels  map[Rate]int64
@@ -98,7 +98,7 @@ type Bucket struct {
 	broken  error          // the first error of the log, or of what it contains
 }
 
-// lapse is a hold that becomes an entry, and the stamp of that.
+// lapse is a hold that becomes an entry, and the entry's stamp.
 type lapse struct {
 	hold  *Hold
 	at    int64
@@ -106,7 +106,7 @@ type lapse struct {
 }
 
 // MaxAhead is how far the newest entry may be ahead of the clock, in µs. Clocks are set back by
-// hours at most; beyond that the stamp or the clock is wrong, and nothing is decided.
+// hours at most. Beyond that, the stamp or the clock is wrong, and every decision fails.
 const MaxAhead = int64(24 * time.Hour / time.Microsecond)
 
 // begin reads the newest entry, for a decision at the clock's time.
@@ -144,8 +144,8 @@ func (b *Bucket) begin(now int64) {
 	}
 }
 
-// floor returns the earliest time of a decision on the bucket: after every entry there was, and not
-// before the newest hold was made. Time does not run backwards in a log.
+// floor returns the earliest time of a decision on the bucket: after every entry there ever was,
+// and not before the newest hold. Time does not run backwards in a log.
 func (b *Bucket) floor() int64 {
 	floor := -Never
 	if b.State.Floor != 0 {
@@ -184,7 +184,7 @@ func (b *Bucket) schedule() []lapse {
 	return b.lapses
 }
 
-// lapsed returns the holds that are entries at n, whether or not the store has written these.
+// lapsed returns the holds that have become entries by n, even if the store has not written them.
 func (b *Bucket) lapsed(n int64) []lapse {
 	if b.first > n {
 		return nil
@@ -199,7 +199,7 @@ func (b *Bucket) lapsed(n int64) []lapse {
 // isOpen reports whether a hold still sets units aside at n.
 func isOpen(h *Hold, n int64) bool { return h.Expires > n }
 
-// held returns the units set aside at n, and those that these can turn out to take.
+// held returns the units set aside at n, and the maximum that they may become.
 func (b *Bucket) held(n int64) (held, atMost int64) {
 	for i := range b.Holds {
 		if h := &b.Holds[i]; isOpen(h, n) {
@@ -209,8 +209,8 @@ func (b *Bucket) held(n int64) (held, atMost int64) {
 	return held, atMost
 }
 
-// Recorded returns the units that all holds can turn out to take, open or not. A store keeps the
-// number apart from the holds, so that a check knows how many are missing.
+// Recorded returns the maximum units that all holds, open or not, may become. A store keeps the
+// number apart from the holds, so that a check can find how many units are missing.
 func (b *Bucket) Recorded() (units int64) {
 	for i := range b.Holds {
 		units += b.Holds[i].AtMost()
@@ -253,8 +253,8 @@ func (b *Bucket) charged(after, n int64) int64 {
 	return units
 }
 
-// own returns the units charged in the window at n by the log alone; of a restoring one the level,
-// rounded up.
+// own returns the units charged in the window at n by the log alone; for a restoring window, its
+// level rounded up.
 func (b *Bucket) own(w Window, n int64) int64 {
 	switch {
 	case w.Concurrent:
@@ -265,8 +265,8 @@ func (b *Bucket) own(w Window, n int64) int64 {
 	return b.charged(w.after(n, b.State.ResetAt), n)
 }
 
-// used returns the units used in the window of the limit at n, with those of other programs. A
-// pace counts the units of the log alone.
+// used returns the units used in the limit's window at n, including those of other programs. A pace
+// counts the units of the log alone.
 func (b *Bucket) used(l Limit, n int64) int64 {
 	w := l.Window
 	o := b.othersOf(l)
@@ -301,6 +301,7 @@ func (b *Bucket) levelOf(l Limit, n int64) int64 {
 	level, o := b.level(r, n), b.othersOf(l)
 	if o.Units > 0 {
 		_, den := r.Terms()
+		// Add the units charged since the upstream's report, without overflow.
 		since := min(b.charged(o.At-1, n), (maxLevel-min(maxLevel, o.Level))/den)
 		level = max(level, r.LevelAfter(min(maxLevel, o.Level+den*since), n-o.At))
 	}
@@ -316,7 +317,7 @@ func (r Rate) rounded(level int64) int64 {
 // maxLevel keeps levels far below the overflow of an int64.
 const maxLevel = Never
 
-// plus returns the level after so many units were charged.
+// plus returns the level after units are charged.
 func (r Rate) plus(level, units int64) int64 {
 	_, den := r.Terms()
 	return level + min(maxLevel-level, min(units, maxLevel/den)*den)
@@ -333,8 +334,7 @@ func (b *Bucket) level(r Rate, n int64) int64 {
 }
 
 // levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. It
-// adds up the entries after the level that is kept, or the whole log for a rate that is new to the
-// bucket.
+// adds up the entries since the stored level, or the whole log if the bucket has none for the rate.
 func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	num, den := r.Terms()
 	for _, l := range b.State.Levels {
@@ -346,10 +346,10 @@ func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	return b.readLevel(r), b.newest.At
 }
 
-// maxRead is how many entries a decision that may write reads at once.
+// maxRead is the maximum number of entries that a step of a decision that may write reads.
 const maxRead = 10_000
 
-// readLevel adds up the log after the level that is kept.
+// readLevel adds up the log since the stored level.
 func (b *Bucket) readLevel(r Rate) int64 {
 	level, known := b.levels[r]
 	if known || b.newest.Units == 0 {
@@ -388,7 +388,7 @@ func (b *Bucket) readLevel(r Rate) int64 {
 	return last.Value
 }
 
-// Unsteady describes entries whose totals contradict one another.
+// Unsteady describes entries whose totals contradict each other.
 const Unsteady = "the totals of its entries do not rise by their units"
 
 // Steady returns an error unless the totals of consecutive entries rise by their units.
@@ -407,7 +407,7 @@ func (b *Bucket) Damage(format string, args ...any) error {
 		What: fmt.Sprintf(format, args...)}
 }
 
-// fail keeps the first error. After an error no decision counts.
+// fail keeps the first error. After an error, the decision is void.
 func (b *Bucket) fail(err error) {
 	if b.broken == nil && err != nil {
 		b.broken = err

@@ -48,10 +48,10 @@ type Budget struct {
 	Open       []string          // methods that pass when the ledger cannot be reached
 	Unlimited  bool              // record buckets without a limit; otherwise they are ErrNoBucket
 	Split      []string          // buckets that are split into parts
-	Labels     Labels            // of every charge
+	Labels     Labels            // added to every charge
 	Log        *slog.Logger      // required with Open, Journal and Book
 	AtMost     int64             // units per bucket for calls of Open in an outage; 0: any
-	Journal    Journal           // of what the ledger does not have yet; may be nil
+	Journal    Journal           // keeps what the ledger does not have yet; may be nil
 }
 
 // Call describes what a job wants to do.
@@ -65,22 +65,22 @@ type Call struct {
 	Manual      bool   // requested by a person: may use the headroom
 	Unpaced     bool   // exempt from the paces, not from the limits
 	DryRun      bool   // decide, but charge nothing
-	Again       bool   // do not count a denial: the caller waits, and its first one was counted
+	Again       bool   // do not count a denial: the caller waits, and the first one was counted
 	Labels      Labels
 	Model       string    // named by the request; otherwise the label model
 	Allow       Allowance `json:"-"` // of the caller's token
 	Reservation string    // to draw on
 }
 
-// Charge takes what the call costs. A denial is a Decision, not an error. Errors are those of
-// Ledger.Charge, and ErrUnpriced.
+// Charge takes the units that the call costs. A denial is a Decision, not an error. Errors are
+// those of Ledger.Charge, and ErrUnpriced.
 func (b *Budget) Charge(ctx context.Context, call Call) (Decision, error) {
 	_, d, err := b.charge(ctx, call)
 	return d, err
 }
 
-// Spend charges like Charge and returns a function that undoes the charge, for a call that
-// certainly was not sent. Unlike Charge, it returns a denial as a DeniedError.
+// Spend is like Charge, but returns a denial as a DeniedError, and a function that undoes the
+// charge of a call that certainly was not sent.
 func (b *Budget) Spend(ctx context.Context, call Call) (
 	d Decision, cancel func(context.Context) error, err error) {
 	c, d, err := b.charge(ctx, call)
@@ -112,7 +112,8 @@ func (b *Budget) charge(ctx context.Context, call Call) (Charge, Decision, error
 	return c, d.unlabelled(), err
 }
 
-// ask asks the ledger for what the call costs, and counts a denial. It also returns the request.
+// ask asks the ledger for the units that the call costs, and counts a denial. It also returns the
+// request.
 func (b *Budget) ask(ctx context.Context, call Call,
 	ask func(context.Context, Charge) (Decision, error)) (c Charge, d Decision, err error) {
 	costs, err := b.Costs(call)
@@ -144,8 +145,8 @@ func (b *Budget) ask(ctx context.Context, call Call,
 	return c, d, nil
 }
 
-// whenPaced postpones a denial's RetryAt until the paces, too, allow the call. If the ledger cannot
-// be reached by now, the denial is returned unchanged.
+// whenPaced postpones a denial's RetryAt until the paces also allow the call. It returns the denial
+// unchanged if the ledger can no longer be reached.
 func (b *Budget) whenPaced(ctx context.Context, call Call, paces []Limit, d Decision) Decision {
 	if !d.Allowed {
 		paces = Enforced(paces) // a pace that is only observed denies nothing
@@ -178,7 +179,7 @@ func (b *Budget) whenPaced(ctx context.Context, call Call, paces []Limit, d Deci
 				used -= d.Units[bucket.Bucket]
 			}
 			at := u.Limit.PacedAt(used, holds, d.Units[bucket.Bucket], usage.At, later.RetryAt)
-			if at.After(later.RetryAt) { // if units are used up too, they are the reason for the denial
+			if at.After(later.RetryAt) { // otherwise the reason remains that units are used up
 				later.RetryAt = at.UTC()
 			}
 		}
@@ -222,16 +223,16 @@ type ReserveRequest struct {
 	Note  string
 }
 
-// Reserve holds units for later. Paces delay neither a reservation nor charges that draw on it.
-// Errors are those of Ledger.Reserve, and ErrUnpriced.
+// Reserve holds units for later. Paces delay neither a reservation nor the draws on it. Errors are
+// those of Ledger.Reserve, and ErrUnpriced.
 func (b *Budget) Reserve(ctx context.Context, r ReserveRequest) (Decision, error) {
 	r.Unpaced = true
 	_, d, err := b.reserveAs(ctx, r)
 	return d, err
 }
 
-// reserveAs holds units, and also returns the charge that replaces the reservation if the ledger
-// cannot be reached.
+// reserveAs reserves the costs of a call. It also returns the charge that replaces the reservation
+// if the ledger cannot be reached.
 func (b *Budget) reserveAs(ctx context.Context, r ReserveRequest) (
 	c Charge, d Decision, err error) {
 	r.Reservation = ""
@@ -264,7 +265,8 @@ func (b *Budget) Draw(ctx context.Context, reservation string, units int64, labe
 		return Decision{}, err
 	}
 	if len(buckets) == 0 {
-		return Decision{}, malformed("reservation %s has only the value of a label", reservation)
+		return Decision{}, malformed("reservation %s is of a label's value alone: draw on one of a "+
+			"bucket", reservation)
 	}
 	call := Call{Bucket: buckets[0], Units: units, Reservation: reservation, Labels: labels}
 	return b.Charge(ctx, call)
@@ -289,8 +291,8 @@ func (b *Budget) Commit(ctx context.Context, reservation string, units int64) (D
 	return d.unlabelled(), err
 }
 
-// Settle books call.Costs, what a call actually used, in place of its reservation; that may be more
-// or less than was reserved. Errors are those of Ledger.Settle.
+// Settle books call.Costs, what a call actually used, in place of its reservation, which may be
+// smaller or larger. Errors are those of Ledger.Settle.
 func (b *Budget) Settle(ctx context.Context, reservation string, call Call) (Decision, error) {
 	s, err := b.settlementOf(reservation, call)
 	if err != nil {
@@ -337,7 +339,7 @@ func (b *Budget) Learn(ctx context.Context, l Learn) (Learned, error) {
 
 // BucketUsage returns the usage of a bucket, with or without a limit.
 func (b *Budget) BucketUsage(ctx context.Context, bucket string) (BucketUsage, error) {
-	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage needs a limit
+	some := Limit{Bucket: bucket, Units: 1, Window: Sliding(time.Minute)} // Usage needs one
 	usage, err := b.Ledger.Usage(ctx, b.Credential, []Limit{some})
 	if err != nil {
 		return BucketUsage{}, err
@@ -369,8 +371,8 @@ func (b *Budget) Resume(ctx context.Context, bucket string) error {
 	return b.Ledger.Suspend(ctx, Suspension{Credential: b.Credential, Bucket: bucket})
 }
 
-// Usage returns the usage of the credential's limits; a split bucket has one for each part that was
-// ever used.
+// Usage returns the usage of the credential's limits, with one for each used part of a split
+// bucket.
 func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 	limits, leftOut, err := b.Listed(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ func keyScope(key string) string {
 // settledScope returns the name of the answer to the settlement of a reservation.
 func settledScope(reservation string) string { return "settled " + reservation }
 
-// requestText returns the text by which requests under one idempotency key are compared: verb,
-// sorted costs and reservation.
+// requestText returns the text for comparing requests under one idempotency key: verb, sorted costs
+// and reservation.
 func requestText(verb string, costs []Cost, reservation string) string {
 	words := make([]string, len(costs))
 	for i, c := range costs {
@@ -33,7 +33,7 @@ func requestText(verb string, costs []Cost, reservation string) string {
 	return strings.TrimSpace(verb + " " + strings.Join(words, " ") + " " + reservation)
 }
 
-// inWords returns the text of a request for people, without the buckets of labels.
+// inWords describes a request for people, without the buckets of labels.
 func inWords(request string) string {
 	verb, rest, _ := strings.Cut(request, " ")
 	var parts []string
@@ -76,14 +76,14 @@ func (a *Account) recall(key, request string) (d Decision, known bool, err error
 	err = json.Unmarshal([]byte(was.Decision), &d)
 	if err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {
 		return Decision{}, true, fmt.Errorf("%w: the answer kept for %q is damaged: "+
-			"delete its row in answers, after a look at what was charged (quotactl log)",
+			"see what was charged (quotactl log), then delete its row in answers",
 			ErrLedgerUnusable, key)
 	}
 	d.Replayed = true
 	return d, true, nil
 }
 
-// keep keeps a decision as the answer to a request, unless the name is empty. Answers are kept as
+// keep stores a decision as the answer to a request, unless the name is empty. An answer lasts as
 // long as entries under the limits.
 func (a *Account) keep(name, request string, d Decision, limits []Limit) {
 	if name == "" {
@@ -150,7 +150,7 @@ func (a *Account) Charge(c Charge) (d Decision, err error) {
 	return d, a.err()
 }
 
-// keeps returns for how many µs entries are kept once the change is written.
+// keeps returns how long entries are kept once the change is written, in µs.
 func (b *Bucket) keeps(ch *BucketChange) int64 {
 	keep := b.State.Keep
 	if ch.State != nil {
@@ -159,7 +159,8 @@ func (b *Bucket) keeps(ch *BucketChange) int64 {
 	return max(keep, Retention.Microseconds())
 }
 
-// dropExpired removes holds that set nothing aside any more, at most 256 in one change.
+// dropExpired removes holds that no longer set anything aside: at most 256, so that the change
+// stays small. Later changes remove the others.
 func (e *edit) dropExpired(n int64) {
 	for i := range e.Holds {
 		if h := &e.Holds[i]; !isOpen(h, n) && !h.charges() && len(e.Drop) < 256 {
@@ -168,7 +169,7 @@ func (e *edit) dropExpired(n int64) {
 	}
 }
 
-// canDraw reports why so many units cannot be drawn on the reservation.
+// canDraw returns an error if the units cannot be drawn on the reservation.
 func (b *Bucket) canDraw(reservation string, units, n int64) error {
 	h, err := b.find(reservation, n)
 	if err == nil && units > h.Left() {

@@ -23,7 +23,7 @@ func (c Charge) Check() error {
 			return err
 		}
 		if buckets = withoutLabels(buckets); len(buckets) != 1 {
-			return malformed("reservation %s is of %d buckets: draw from one of a single bucket, "+
+			return malformed("reservation %s is of %d buckets: draw on one of a single bucket, "+
 				"and settle this", c.Reservation, len(buckets))
 		}
 		if indexOf(c.Costs, buckets[0]) < 0 {
@@ -43,10 +43,10 @@ func (c Charge) Check() error {
 	return c.CheckCost()
 }
 
-// checkCosts reports costs that no ledger accepts together.
+// checkCosts returns an error for a list of costs that no ledger accepts.
 func checkCosts(what string, costs []Cost) error {
 	if len(costs) == 0 {
-		return malformed("a %s without a cost", what)
+		return malformed("a %s must have a cost", what)
 	}
 	if len(costs) > MaxBuckets {
 		return malformed("a %s of %d buckets: at most %d", what, len(costs), MaxBuckets)
@@ -59,16 +59,16 @@ func checkCosts(what string, costs []Cost) error {
 			return err
 		}
 		if cost.Most != 0 && (cost.Most < cost.Units || cost.Most > MaxUnits) {
-			return malformed("an estimate of %d units that can be at most %d", cost.Units,
+			return malformed("an estimate of %d units exceeds its maximum of %d", cost.Units,
 				cost.Most)
 		}
 	}
 	return nil
 }
 
-// CheckCost returns an error if a limit makes a cost impossible. In observe mode none does. With an
-// idempotency key, a ledger calls it only after it has searched for the answer to the key, which
-// stays the same even if a limit is lower by now.
+// CheckCost returns an error if a limit makes a cost impossible. In observe mode none does. A
+// ledger first searches for an answer under the idempotency key, which stays even if a limit was
+// lowered.
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		for _, l := range LimitsOf(cost.Bucket, c.Limits) {
@@ -103,7 +103,7 @@ func (r Reserve) Check() error {
 		return malformed("reservation %s does not name the buckets of its costs in order", r.ID)
 	}
 	if !slices.Contains([]Lapse{"", LapseRelease, LapseCharge}, r.Lapse) {
-		return malformed("lapse %q: write release or charge", r.Lapse)
+		return malformed("lapse: %q: must be charge or release", r.Lapse)
 	}
 	if err := checkLimited(r.Costs, r.Limits, r.Unlimited); err != nil || r.Key != "" {
 		return err
@@ -125,7 +125,7 @@ func (r Reserve) TooLow(c Cost) int64 {
 	return max(0, c.Most-c.Units)
 }
 
-// LapseOf returns what becomes of the units of one bucket if they are not settled.
+// LapseOf returns what happens to the units of one bucket if they are never settled.
 func (r Reserve) LapseOf(bucket string) Lapse {
 	if r.Lapse != LapseCharge || OnlyConcurrent(LimitsOf(bucket, r.Limits)) {
 		return LapseRelease
@@ -164,7 +164,7 @@ func (s Settle) Check() error {
 		case indexOf(s.Costs[:i], c.Bucket) >= 0:
 			return malformed("bucket %s comes twice in one settlement", c.Bucket)
 		case c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits):
-			return malformed("%d units: settle 0 or more", c.Units)
+			return malformed("cannot settle %d units: must be 0 or more", c.Units)
 		}
 	}
 	return checkEntry(s.ID, s.Labels, s.Credential, "")
@@ -174,7 +174,7 @@ func (s Settle) Check() error {
 func (l Learn) Check() error {
 	switch {
 	case l.Limit.Window.Concurrent, l.Limit.Pace != nil:
-		return malformed("%s is not a limit that an upstream reports", l.Limit.Name())
+		return malformed("%s is not a limit that an upstream can report", l.Limit.Name())
 	case l.Remaining < -1 || l.Remaining > MaxUnits:
 		return malformed("%d units left", l.Remaining)
 	}
@@ -185,28 +185,28 @@ func (l Learn) Check() error {
 func (a Adjust) Check() error {
 	switch {
 	case a.Units == 0 || a.Units > MaxUnits || a.Units < -MaxUnits:
-		return malformed("a correction by %d units: at least 1, and at most %d, more or fewer",
+		return malformed("a correction by %d units: must add or remove at least 1 and at most %d",
 			a.Units, int64(MaxUnits))
 	case !a.Until.IsZero() && !a.After.Before(a.Until):
-		return malformed("a correction from %s to %s: the end is not later", a.After, a.Until)
+		return malformed("a correction from %s to %s: the end must be later", a.After, a.Until)
 	}
 	return cmp.Or(CheckBucket(a.Bucket), checkEntry(a.ID, a.Labels, a.Credential, a.Key))
 }
 
-// Span returns the span in Unix µs at n, the time of the decision: after the first, up to the
-// second.
+// Span returns the span in Unix µs at n, the time of the decision: later than after, up to and
+// including until.
 func (a Adjust) Span(n int64) (after, until int64) {
 	return micros(a.After, -1), min(n, micros(a.Until, n))
 }
 
-// Refuses reports why the span, which holds so many units, is not corrected.
+// Refuses returns an error if a span with that many units is not to be corrected.
 func (a Adjust) Refuses(holds int64) error {
 	switch {
 	case a.Was != nil && *a.Was != holds:
 		return fmt.Errorf("bucket %s has %d units there now, and had %d: %w", a.Bucket, holds,
 			*a.Was, ErrSpanChanged)
 	case a.Units < 0 && holds < -a.Units:
-		return fmt.Errorf("bucket %s has %d units there, %d were to be taken off: %w", a.Bucket,
+		return fmt.Errorf("bucket %s has %d units there, not the %d to take off: %w", a.Bucket,
 			holds, -a.Units, ErrSpanShort)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (a Adjust) Fingerprint() string {
 	return fmt.Sprintf("adjust %s=%d %d %d", a.Bucket, a.Units, after, until)
 }
 
-// Done returns the answer to a correction that was made at a time; id is "" if no entry was added.
+// Done returns the answer to a correction made at a time; id is "" if no entry was added.
 func (a Adjust) Done(id string, at time.Time) Decision {
 	d := Decision{Allowed: true, At: at, Units: map[string]int64{a.Bucket: a.Units},
 		Remaining: map[string]int64{}}
@@ -270,8 +270,7 @@ func CheckNames(names ...string) error {
 	return nil
 }
 
-// CheckBucketOf returns an error unless the texts can name a credential, and a bucket or a part of
-// one.
+// CheckBucketOf returns an error unless the texts can name a credential and a bucket, or a part.
 func CheckBucketOf(credential, bucket string) error {
 	if err := CheckBucket(bucket); err != nil {
 		return malformed("%w", err)
@@ -280,7 +279,7 @@ func CheckBucketOf(credential, bucket string) error {
 }
 
 // checkLimited returns an error for a limit that no ledger can decide and, unless unlimited, for a
-// bucket without a limit. That of a label's value has none where the configuration has changed.
+// bucket without a limit. The bucket of a label's value may lack one after a configuration change.
 func checkLimited(costs []Cost, limits []Limit, unlimited bool) error {
 	for _, l := range limits {
 		if err := l.Check(); err != nil {
@@ -312,7 +311,7 @@ func LimitsOf(bucket string, limits []Limit) (picked []Limit) {
 	return picked
 }
 
-// Refused returns err with its decision: Never for a CostExceedsLimitError, otherwise a zero one.
+// Refused returns err and its decision: Never for a CostExceedsLimitError, otherwise zero.
 func Refused(costs []Cost, err error) (Decision, error) {
 	exceeds, never := errors.AsType[*CostExceedsLimitError](err)
 	if !never {

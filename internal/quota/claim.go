@@ -8,21 +8,21 @@ import (
 )
 
 // Claims shares work among the processes that spend from one ledger: a claim is a lease on a name,
-// such as the tick of a job. Leases run by the ledger's clock. Both ledgers implement it.
+// such as the tick of a job. Leases follow the ledger's clock.
 type Claims interface {
-	// Claim leases the name to the holder for the TTL, or renews the holder's lease, and returns the
-	// state of the name.
+	// Claim leases the name to the holder for the TTL, or renews the holder's lease, and returns
+	// the state of the name.
 	Claim(ctx context.Context, c Claim) (ClaimState, error)
-	// Finish marks the holder's claim as done for c.TTL, or ends it so that another process can
-	// claim the name. Errors: ErrNoClaim when the lease has ended.
+	// Finish marks the holder's claim done for c.TTL, or ends it so that another process can
+	// claim the name. Errors: ErrNoClaim if the lease has ended.
 	Finish(ctx context.Context, c Claim, done bool) error
 }
 
-// Claim names a piece of work and the process that is to do it.
+// Claim names a piece of work and the process that will do it.
 type Claim struct {
 	Credential string
-	Name       string        // of the work, up to 256 bytes
-	Holder     string        // of the process: NewID at its start
+	Name       string        // the work, in up to 256 bytes
+	Holder     string        // the process: NewID at its start
 	TTL        time.Duration // of the lease, at least 1 ms; for Finish: until done is forgotten
 }
 
@@ -39,7 +39,7 @@ const (
 // ErrNoClaim reports that the holder's lease has lapsed: another process may do the work.
 var ErrNoClaim = errors.New("claim is not held")
 
-// Check reports what no ledger accepts.
+// Check returns an error for a claim that no ledger accepts.
 func (c Claim) Check() error {
 	if err := CheckNames(c.Credential); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *Account) Finish(c Claim, done bool) error {
 	return nil
 }
 
-// keepClaim keeps the answer that stands for a claim.
+// keepClaim stores the answer that represents a claim.
 func (a *Account) keepClaim(c Claim, holder string) {
 	a.change.Keep = &Answer{Name: claimScope(c.Name), Request: holder,
 		Expires: a.Now + c.TTL.Microseconds()}

@@ -22,7 +22,7 @@ func (a *Account) Cancel(c Charge, at int64) error {
 		if err := e.lower(at, entry.Units, ErrNoEntry); err != nil {
 			return fmt.Errorf("%s in bucket %s: %w", c.ID, b.Name, err)
 		}
-		if c.Draws(b.Name) { // an expired one may have been deleted or become an entry
+		if c.Draws(b.Name) { // an expired hold may have been deleted or become an entry
 			h, err := b.find(c.Reservation, a.n)
 			if err == nil && h.Drawn >= entry.Units {
 				h.Drawn -= entry.Units
@@ -83,7 +83,7 @@ func (e *edit) insert(x Adjust, after, until int64) (at int64, err error) {
 			break
 		}
 	}
-	later, err := e.Log.Since(entry.At, MaxRewritten+1)
+	later, err := e.Log.Since(entry.At, MaxRewritten+1) // one more shows that there are too many
 	e.fail(err)
 	if entry.At <= after || len(later) > MaxRewritten {
 		return 0, fmt.Errorf("%w: more than %d entries of bucket %s came after it", ErrNoEntry,

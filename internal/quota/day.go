@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// DayRoom explains a denial by a limit of 24 hours alone: it returns what the upstream's day still
-// has, in words of amount, and how to remove the limit. For any other denial both are "". Of the
-// decision it reads Allowed, Never, Units and Limit.
+// DayRoom explains a denial by a limit of 24 hours alone: it returns what is left of the upstream's
+// day, formatted by amount, and how to remove the limit. For any other denial both are "". It reads
+// only Allowed, Never, Units and Limit of the decision.
 func (b *Budget) DayRoom(ctx context.Context, manual bool, d Decision,
 	amount func(bucket string, units int64) string) (room, remedy string) {
 	if d.Allowed || d.Never {

@@ -10,13 +10,13 @@ type Decision struct {
 	Allowed     bool
 	Never       bool             // no waiting helps: the cost is larger than a limit
 	Observed    bool             // recorded in observe mode although it would have been denied
-	Replayed    bool             // the idempotency key was known: this is the answer given then
-	Late        bool             `json:",omitempty"` // of Settle: the hold had become a charge
-	Unmetered   bool             // the ledger could not be reached; the configuration lets it pass
+	Replayed    bool             // repeats the answer to an earlier request with the same key
+	Late        bool             `json:",omitempty"` // Settle only: the hold had become a charge
+	Unmetered   bool             // passes as configured: the ledger could not be reached
 	At          time.Time        // by the ledger's clock; when allowed, the stamp of its entry
-	Entry       string           // ID of the entry that was written; "" when none was
-	Units       map[string]int64 // asked for, by bucket; of Settle: booked; Adjust: may be negative
-	Remaining   map[string]int64 // by bucket with a limit: what another charge could take now
+	Entry       string           // ID of the entry that was written; "" for none
+	Units       map[string]int64 // requested, by bucket; Settle: booked; Adjust: may be negative
+	Remaining   map[string]int64 // units that another charge could take, by bucket with a limit
 	RetryAt     time.Time        // when denied: the earliest moment at which it would fit
 	Limit       string           // when denied: what denies longest, a limit or Suspended
 	Reservation string           // ID, when units were set aside
@@ -27,16 +27,14 @@ type Decision struct {
 const Suspended = "suspended"
 
 // TooManyEstimates, as Decision.Limit of a reservation, means that the estimates in flight could be
-// too low by more than Slack. The same reservation of the most that the call can take may be
-// allowed.
+// too low by more than Slack. Reserving the maximum instead may be allowed.
 const TooManyEstimates = "estimates"
 
-// RunMax, as Decision.Limit, means that a run has taken all that its job may take in one run. Such
-// a denial has no RetryAt.
+// RunMax, as Decision.Limit, means that a run has used all that its job may use in one run. Such a
+// denial has no RetryAt.
 const RunMax = "max"
 
-// LimitKind returns Limit for a metric: of a limit per label without the value, of which there are
-// many.
+// LimitKind returns Limit for a metric: without the label's value, of which there may be many.
 func (d Decision) LimitKind() string {
 	if IsLabelBucket(d.Limit) {
 		kind, _, _ := strings.Cut(d.Limit, "=")
@@ -45,8 +43,7 @@ func (d Decision) LimitKind() string {
 	return d.Limit
 }
 
-// RetryAfter returns how long until the cost would fit if no caller charged meanwhile; 0 if it was
-// allowed.
+// RetryAfter returns how long until the cost fits if no caller charges meanwhile; 0 if allowed.
 func (d Decision) RetryAfter() time.Duration {
 	if d.Allowed || d.RetryAt.IsZero() {
 		return 0
@@ -54,7 +51,7 @@ func (d Decision) RetryAfter() time.Duration {
 	return max(0, d.RetryAt.Sub(d.At))
 }
 
-// BucketTotal is a bucket, or a part of one, with all that was ever taken from it.
+// BucketTotal is a bucket, or a part of one, with all units ever taken from it.
 type BucketTotal struct {
 	Bucket string
 	Units  int64     // of all charges that were not cancelled, and of holds
@@ -85,23 +82,23 @@ func BucketNames(all []BucketTotal) []string {
 	return names
 }
 
-// Usage is the standing of a credential's buckets at one moment.
+// Usage is the usage of a credential's buckets at one moment.
 type Usage struct {
 	At      time.Time
 	Buckets []BucketUsage
 	LeftOut map[string]int // parts that are not among Buckets, by their bucket: see Budget.Listed
 }
 
-// BucketUsage is the standing of one bucket.
+// BucketUsage is the usage of one bucket.
 type BucketUsage struct {
 	Bucket         string
 	Held           int64     // set aside by reservations, unexpired and undrawn
-	AtMost         int64     // what these can turn out to take: Held, where no call is in flight
+	AtMost         int64     // the maximum that Held may become; Held if no call is in flight
 	SuspendedUntil time.Time // zero when the bucket is open
 	SuspendedBy    string    // with Reason and Since as in Suspension
 	Reason         string
 	SuspendedSince time.Time
-	ResetAt        time.Time // the last end of an anchored window that is known, past or to come
+	ResetAt        time.Time // the last known end of an anchored window, past or future
 	Limits         []LimitUsage
 }
 
@@ -118,7 +115,7 @@ func (u BucketUsage) Ends(w Window, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// LimitUsage is the standing of one limit.
+// LimitUsage is the usage of one limit.
 type LimitUsage struct {
 	Limit      Limit
 	Used       int64
@@ -132,7 +129,7 @@ type Reservation struct {
 	ID        string // the same in all its buckets
 	Bucket    string
 	Units     int64 // as reserved
-	Most      int64 // what they can turn out to be; as Units when they are no estimate
+	Most      int64 // the maximum that they may become; Units if they are exact
 	Drawn     int64
 	Left      int64
 	CreatedAt time.Time
@@ -148,8 +145,8 @@ type Query struct {
 	Bucket     string
 	Since      time.Time // exclusive
 	Until      time.Time // inclusive; zero for the end of the log
-	Limit      int       // at most so many, the newest; 0 for all
-	First      int       // at most so many, the oldest; 0 for all. Not together with Limit
+	Limit      int       // maximum number of newest entries; 0 for all
+	First      int       // maximum number of oldest entries, instead of Limit; 0 for all
 	Notes      bool      // read the notes of corrections instead of the entries
 }
 

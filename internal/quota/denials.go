@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Denial is the charges of one hour that one limit denied under one line of labels.
+// Denial counts the charges that one limit denied in one hour under one set of labels.
 type Denial struct {
 	Hour   time.Time // its beginning, by the ledger's clock
 	Bucket string    // of the limit
@@ -22,15 +22,14 @@ type Denial struct {
 // DenialTime is how long a ledger keeps denials.
 const DenialTime = 8 * 24 * time.Hour
 
-// MaxDenials is the most rows that a process collects between two writes, and that a ledger keeps
-// of a credential and day. Further denials are counted without their labels.
+// MaxDenials is the maximum number of rows that a process collects between two writes, and that a
+// ledger keeps for a credential and day. Further denials are counted without their labels.
 const MaxDenials = 2000
 
-// DenialCounter collects the denials of one process. A denial changes nothing in the ledger, so
-// they are written apart: at most once a second and when the ledger is closed. No charge waits for
-// that, and rows that cannot be written are lost.
+// DenialCounter collects the denials of one process and writes them at most once a second, and when
+// the ledger is closed. No charge waits for that. Rows that cannot be written are lost.
 type DenialCounter struct {
-	// Write adds to what the ledger keeps of a credential.
+	// Write adds denials to those that the ledger keeps for a credential.
 	Write func(ctx context.Context, credential string, denials []Denial) error
 
 	mu      sync.Mutex
@@ -87,8 +86,8 @@ func (d *DenialCounter) Flush(patience time.Duration) {
 	}
 }
 
-// countDenial counts a charge that was denied, in the bucket of the limit; in the first one if the
-// limit does not name it, such as a suspension.
+// countDenial counts a denied charge in the bucket of the limit, or in the first bucket if the
+// limit names none, such as a suspension.
 func (b *Budget) countDenial(c Charge, d Decision) {
 	bucket := cmp.Or(c.Costs[0].Bucket, DefaultBucket)
 	denies := func(l Limit) bool { return l.Name() == d.Limit && l.Pace == nil }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A call of an unknown price that names a reservation draws the most that it may cost, so other
-// calls do not affect it. The draw is charged at once, so it survives a crash. Once the actual
-// units are known, they replace the draw, and the rest returns to the reservation.
+// A call of unknown price that names a reservation draws its maximum cost, so other calls do not
+// affect it. The draw is charged at once, so it survives a crash. The actual units, once known,
+// replace the draw, and the difference returns to the reservation.
 
-// drawMost charges the most that the call may cost. Units that count only while the call is under
-// way cannot be charged: they are held until it ends.
+// drawMost charges the call's maximum cost. Units that count only while the call is under way
+// cannot be charged: it holds them until the call ends.
 func (b *Budget) drawMost(ctx context.Context, r ReserveRequest) (Decision, error) {
 	call := r.Call
 	costs, err := b.Costs(call)
@@ -65,7 +65,7 @@ func (b *Budget) endSlots(ctx context.Context, slots Decision) error {
 	return err
 }
 
-// takeBack undoes the charge of drawMost.
+// takeBack undoes the charge that drawMost made.
 func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error {
 	c := Charge{Credential: b.Credential, ID: drawn.Entry, Key: call.Key,
 		Reservation: call.Reservation}
@@ -82,9 +82,8 @@ func (b *Budget) takeBack(ctx context.Context, drawn Decision, call Call) error 
 }
 
 // settleDrawn replaces a charge of drawMost by call.Costs. It books the actual units first, so that
-// no window counts too little in between. If the reservation has too little left for both, the draw
-// is returned to it first, where units count while they are held. Retries are safe: no step is
-// taken twice.
+// no window counts too little in between. If the reservation has too few units left for both, the
+// draw first returns to it, where held units count. Retries are safe: no step is taken twice.
 func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (Decision, error) {
 	buckets, err := HeldBuckets(call.Reservation)
 	if err != nil {
@@ -134,8 +133,8 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	return d, err
 }
 
-// bookTruth charges the billed units, regardless of the limits, and adds them to d. They count for
-// the labels of the call's reservation, which need not be one that c draws on.
+// bookTruth charges the billed units regardless of the limits, and adds them to d. They count under
+// the labels of the call's reservation, even if c does not draw on it.
 func (b *Budget) bookTruth(ctx context.Context, call Call, c Charge, d *Decision) error {
 	if c.Costs = used(c.Costs); len(c.Costs) == 0 {
 		return nil

@@ -11,7 +11,7 @@ type edit struct {
 	BucketChange
 	*Bucket
 	n       int64 // of the decision
-	less    int64 // units that were taken off entries
+	less    int64 // units taken off entries
 	total   int64 // after Append; valid once counted
 	counted bool
 }
@@ -29,8 +29,8 @@ func (e *edit) append(entry LogEntry) {
 	e.Append = append(e.Append, entry)
 }
 
-// done finishes the change. limits are those that were asked for: entries are kept as long as they
-// need, and the levels of their windows are known from now on.
+// done finishes the change. limits are the request's limits: entries are kept as long as these
+// need, and the levels of their windows are stored from now on.
 func (e *edit) done(limits []Limit) BucketChange {
 	b := e.Bucket
 	state := b.State
@@ -49,8 +49,8 @@ func (e *edit) done(limits []Limit) BucketChange {
 	return e.BucketChange
 }
 
-// lost returns the newest stamp that neither an entry nor a hold has any more once the change is
-// written; 0 if one has it.
+// lost returns the newest stamp if neither an entry nor a hold has it once the change is written,
+// otherwise 0.
 func (e *edit) lost() int64 {
 	was, stays := e.floor()-1, e.Bucket.State.Floor
 	switch {
@@ -83,7 +83,7 @@ func (s State) equal(other State) bool {
 		slices.Equal(s.Others, other.Others)
 }
 
-// rates returns the rates whose levels the bucket keeps, and those of limits.
+// rates returns the rates whose levels the bucket stores, and those of limits.
 func (b *Bucket) rates(limits []Limit) (rates []Rate) {
 	add := func(r Rate) {
 		if !slices.Contains(rates, r) {
@@ -102,8 +102,8 @@ func (b *Bucket) rates(limits []Limit) (rates []Rate) {
 	return rates
 }
 
-// levels returns the levels right after the newest entry, once the change is written: those of the
-// last eight rates.
+// levels returns the levels right after the newest entry, once the change is written. A bucket
+// stores the levels of its last eight rates, so that those of earlier limits do not accumulate.
 func (e *edit) levels(limits []Limit) (levels []Level) {
 	rates, n := e.rates(limits), e.n
 	if len(e.Append) > 0 {
@@ -128,10 +128,9 @@ func (e *edit) levels(limits []Limit) (levels []Level) {
 	return levels
 }
 
-// rewritten returns the level at a time from the newest entry on, by the level before the end of the
-// log was written again. A level is the highest that follows from any one entry. So, where units
-// were taken off, it is what follows from the entries before the change, less these units, or what
-// follows from those that were written.
+// rewritten returns the level at a time not before the newest entry, given the level before the end
+// of the log was rewritten. A level is the highest that follows from any one entry. It follows
+// either from the old entries, less the units taken off, or from the rewritten ones.
 func (e *edit) rewritten(r Rate, was, n int64) int64 {
 	_, den := r.Terms()
 	since, at := int64(0), int64(0)
@@ -142,8 +141,8 @@ func (e *edit) rewritten(r Rate, was, n int64) int64 {
 	return max(r.LevelAfter(since, n-at), was-min(e.less, maxLevel/den)*den)
 }
 
-// Apply brings the bucket's holds and state up to date with a change that its store has written. It
-// does not copy holds that stay.
+// Apply updates the bucket's holds and state after its store has written a change. It does not copy
+// unchanged holds.
 func (b *Bucket) Apply(ch BucketChange) {
 	for _, id := range ch.Drop {
 		b.drop(id)

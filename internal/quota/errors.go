@@ -13,8 +13,8 @@ import (
 var (
 	ErrExhausted        = errors.New("quota exhausted")          // see DeniedError
 	ErrCostExceedsLimit = errors.New("cost exceeds the limit")   // this cost will never fit
-	ErrUnreachable      = errors.New("ledger cannot be reached") // or its answer was lost
-	ErrNotExecuted      = errors.New("not executed")             // and so no answer was lost
+	ErrUnreachable      = errors.New("ledger cannot be reached") // or its reply was lost
+	ErrNotExecuted      = errors.New("not executed")             // certainly: no reply was lost
 	ErrOutageSpent      = errors.New("at_most is spent: this host lets no more calls pass")
 	ErrNoNote           = errors.New("there is no such note in the journal")
 	ErrNoJournal        = errors.New("there is no folder for the journal: set QUOTA_STATE_DIR")
@@ -25,7 +25,7 @@ var (
 	ErrNoBucket         = errors.New("bucket has no limit") // unknown to the credential
 	ErrNoReservation    = errors.New("no such reservation") // or no longer
 	ErrReservationShort = errors.New("reservation holds fewer units")
-	ErrSettledLate      = errors.New("settled too late")                // it stands as it was held
+	ErrSettledLate      = errors.New("settled too late")                // the entry stays as held
 	ErrNoEntry          = errors.New("no such entry")                   // or no longer
 	ErrSpanChanged      = errors.New("the log has changed meanwhile")   // see Adjust.Was
 	ErrSpanShort        = errors.New("fewer units are in the log")      // than were to be taken off
@@ -38,8 +38,8 @@ var (
 // http.RoundTripper.
 type DeniedError struct{ Decision Decision }
 
-// Error names the limit that denied, and when the cost would fit, rounded up to the second. A pace
-// is no exhaustion: units are left, for later.
+// Error names the limit that denied, and when the cost would fit, rounded up to the second. A
+// denial by a pace is not exhaustion: units are left for later.
 func (e *DeniedError) Error() string {
 	if e.Decision.Limit == RunMax {
 		return e.Decision.beyondMax()
@@ -55,7 +55,7 @@ func (e *DeniedError) Error() string {
 	return text + ", retry at " + at.Format(time.RFC3339)
 }
 
-// beyondMax returns why the ceiling of a run denies a call, which counts with the most it can take.
+// beyondMax returns why the ceiling of a run denies a call, which counts with its maximum cost.
 func (d Decision) beyondMax() string {
 	var parts []string
 	for _, bucket := range slices.Sorted(maps.Keys(d.Units)) {
@@ -76,10 +76,9 @@ func (e *DeniedError) Is(target error) bool { return target == ErrExhausted }
 type CostExceedsLimitError struct {
 	Limit Limit
 	Units int64 // asked for
-	Cap   int64 // the most this charge could have: the limit, less its headroom unless it is manual
+	Cap   int64 // the maximum of this charge: the limit, less its headroom for a scheduled charge
 }
 
-// Error states the two figures.
 func (e *CostExceedsLimitError) Error() string {
 	text := fmt.Sprintf("%v: %d units asked for, %s allows %d", ErrCostExceedsLimit, e.Units,
 		e.Limit.Name(), e.Cap)
@@ -92,8 +91,8 @@ func (e *CostExceedsLimitError) Error() string {
 // Is makes every CostExceedsLimitError an ErrCostExceedsLimit.
 func (e *CostExceedsLimitError) Is(target error) bool { return target == ErrCostExceedsLimit }
 
-// DamagedError reports a bucket whose state and entries disagree: a person changed them by hand, or
-// restored a part of them. A ledger decides nothing on it until it is repaired.
+// DamagedError reports a bucket whose state and entries disagree: a person edited them, or restored
+// a part of them. A ledger decides nothing on the bucket until it is repaired.
 type DamagedError struct {
 	Credential string
 	Bucket     string
@@ -101,7 +100,7 @@ type DamagedError struct {
 	Lost       bool   // the units of an entry are unknown: no repair helps
 }
 
-// Error names the bucket, and what repairs it.
+// Error names the bucket and how to repair it.
 func (e *DamagedError) Error() string {
 	remedy := "to repair it: quotactl ledger check --repair"
 	if e.Lost {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Hold sets aside what a call may use, as Reserve does, before the call is sent. The paces delay it
-// by the units it holds, like a charge. If the estimates in flight may be too low by too much, Hold
-// sets the call's maximum aside. A call that names a reservation draws its maximum on that instead.
-// Book books the actual units; GiveBack is for a call that was not sent. A denial is a DeniedError.
-// If the ledger cannot be reached but the method passes all the same, the decision is Unmetered.
+// Hold sets aside what a call may use, as Reserve does, before the call is sent. Paces delay it
+// like a charge of the held units. If the estimates in flight may be too low by too much, Hold sets
+// the call's maximum aside. A call that names a reservation draws its maximum on that instead. Book
+// books the actual units; GiveBack is for a call that was not sent. A denial is a DeniedError. If
+// the ledger cannot be reached but the method may pass, the decision is Unmetered.
 func (b *Budget) Hold(ctx context.Context, r ReserveRequest) (Decision, error) {
 	if r.Reservation != "" {
 		d, err := b.drawMost(ctx, r)
@@ -57,9 +57,9 @@ func (b *Budget) NewBooking(held Decision, call Call, lapse Lapse) Booking {
 	return Booking{ID: NewID(now), At: now.UTC(), Call: call, Held: held, Lapse: lapse}
 }
 
-// Book books what a call used, regardless of the limits, since the upstream has billed it. The
-// journal has the line before the ledger is asked, and until it is booked. Booking a line twice has
-// no further effect. The decision has the booked units; nil if another caller settled the hold with
+// Book books what a call used, regardless of the limits, because the upstream has billed it. The
+// journal keeps the line from before the ledger is asked until it is booked. Booking a line again
+// has no effect. The decision has the booked units: nil if another caller settled the hold with
 // other units, which stay.
 func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	journaled := b.Journal != nil && !l.Held.Unmetered
@@ -94,9 +94,9 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	d, err := b.Ledger.Settle(ctx, s)
 	switch {
 	case errors.Is(err, ErrNoReservation):
-		// If an earlier attempt, whose reply was lost, settled the hold, the log has an entry of the
-		// line, or of the lapsed hold. Otherwise the ledger has lost the hold, or released it when
-		// it lapsed.
+		// An earlier attempt may have settled the hold although its reply was lost. The log then
+		// has an entry of the line or of the lapsed hold. Otherwise the ledger has lost the hold,
+		// or released it when it lapsed.
 		id, _, _ := ParseReservation(l.Held.Reservation)
 		var at time.Time
 		at, err = b.findEntry(ctx, s.Costs, l.Held.At.Add(-time.Microsecond), l.ID, id)
@@ -106,7 +106,7 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 		}
 		d = Decision{Allowed: true, Units: UnitsOf(s.Costs)}
 		for bucket, n := range d.Units {
-			if n == AllUnits {
+			if n == AllUnits { // the settlement booked all that was held
 				d.Units[bucket] = l.Held.Units[bucket]
 			}
 		}
@@ -122,8 +122,8 @@ func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 // bookLost books the usage of a call whose hold is gone from the ledger. held has the costs in the
 // buckets of the hold.
 func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision, error) {
-	id, _, _ := ParseReservation(l.Held.Reservation) // a valid one
-	b.Log.Warn("a hold is gone from the ledger: what was used is booked all the same",
+	id, _, _ := ParseReservation(l.Held.Reservation) // the caller has checked it
+	b.Log.Warn("a hold is gone from the ledger: booking what was used",
 		"reservation", l.Held.Reservation)
 	costs := b.across(l.Call.Costs)
 	for _, c := range held {
@@ -137,13 +137,13 @@ func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision
 	return d, err
 }
 
-// lostFor is how old a lost reservation may be when its call is booked. The answer to a settlement
-// is kept longer than that, so a reservation that is unknown by then was not settled.
+// lostFor is how old a lost reservation may be when its call is booked. The ledger keeps the answer
+// to a settlement longer, so an unknown reservation of that age was not settled.
 const lostFor = 48 * time.Hour
 
-// SettleLost books what a call used of a reservation that the ledger has lost, such as in a
-// failover, regardless of the limits. Repeating it books nothing more. Errors: ErrNoReservation if
-// the reservation is older than two days, ErrMalformed if the costs leave out one of its buckets,
+// SettleLost books what a call used of a reservation that the ledger has lost, as in a failover,
+// regardless of the limits. Repeating it books nothing more. Errors: ErrNoReservation if the
+// reservation is older than two days, ErrMalformed if the costs leave out one of its buckets,
 // ErrKeyReused after other costs.
 func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) (Decision, error) {
 	id, held, err := ParseReservation(reservation)
@@ -152,7 +152,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	}
 	for _, bucket := range withoutLabels(held) {
 		if indexOf(call.Costs, bucket) < 0 {
-			return Decision{}, malformed("costs: send the units of %s, too: the hold is gone", bucket)
+			return Decision{}, malformed("costs: must include the units of %s: the hold is gone", bucket)
 		}
 	}
 	now, err := b.Ledger.Time(ctx)
@@ -162,7 +162,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 	if madeAt, ok := idTime(id); !ok || now.Sub(madeAt).Abs() > lostFor {
 		return Decision{}, fmt.Errorf("%s: %w", reservation, ErrNoReservation)
 	}
-	// A client can make the name up: its labels are used, but the configuration decides the buckets.
+	// A client can invent the name: use its labels, but let the configuration decide the buckets.
 	call.Labels = call.Labels.With(HeldLabels(reservation))
 	d, err := b.bookLost(ctx, Booking{Held: Decision{Reservation: reservation}, Call: call},
 		nil)
@@ -171,7 +171,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 
 // bookUnheld books the costs of a call in buckets where nothing was held for it.
 func (b *Budget) bookUnheld(ctx context.Context, l Booking, costs []Cost) error {
-	id, held, _ := ParseReservation(l.Held.Reservation) // a valid one
+	id, held, _ := ParseReservation(l.Held.Reservation) // the caller has checked it
 	costs = slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool {
 		return slices.Contains(held, c.Bucket)
 	})
@@ -184,7 +184,8 @@ func (b *Budget) GiveBack(ctx context.Context, held Decision, call Call) error {
 	case held.Unmetered:
 		return b.correct(ctx, held, Call{})
 	case call.Reservation != "":
-		return cmp.Or(b.takeBack(ctx, held, call), b.endSlots(ctx, held)) // both are done
+		// Both calls run, even if the first fails.
+		return cmp.Or(b.takeBack(ctx, held, call), b.endSlots(ctx, held))
 	}
 	_, err := b.Ledger.Release(ctx, Release{b.Credential, held.Reservation, true})
 	if errors.Is(err, ErrNoReservation) { // already released, or settled

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// idEpoch is where the time in an ID begins to count: 40 bits of milliseconds last until October
-// 2054.
+// idEpoch is time 0 of an ID: 40 bits of milliseconds last until October 2054.
 var idEpoch = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // idLetters encodes five bits of an ID as one letter.
@@ -65,8 +64,7 @@ func CheckBucket(bucket string) error {
 	return CheckName(name)
 }
 
-// WholeOf returns the bucket to which a part or the value of a label belongs; any other bucket is
-// returned as it is.
+// WholeOf returns the bucket that a part or a label's value belongs to; any other bucket unchanged.
 func WholeOf(bucket string) string {
 	if end := strings.IndexAny(bucket, "/@"); end >= 0 {
 		return bucket[:end]
@@ -83,16 +81,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// MaxBuckets is the most buckets that one charge or reservation may take from.
+// MaxBuckets is the maximum number of buckets of one charge or reservation.
 const MaxBuckets = 16
 
-// ReservationID joins an ID and the buckets of a reservation, in their order, so that a program
-// can find the buckets by the name alone.
+// ReservationID joins an ID and the buckets of a reservation, in order, so that a program can find
+// the buckets from the name alone.
 func ReservationID(id string, buckets ...string) string {
 	return strings.Join(buckets, "+") + "." + id
 }
 
-// ParseReservation takes a reservation's ID apart. A text of another form is ErrMalformed.
+// ParseReservation splits a reservation's ID. Errors: ErrMalformed.
 func ParseReservation(reservation string) (id string, buckets []string, err error) {
 	dot := strings.LastIndexByte(reservation, '.')
 	if dot < 0 || !idForm.MatchString(reservation[dot+1:]) {
@@ -111,7 +109,6 @@ func notReservation(text string) error {
 	return malformed("%q is not a reservation ID such as default.06fmjq2kx4a9bc", text)
 }
 
-// NewRunID returns a 10-letter ID for one execution of a job: it sorts by time like NewID's, but is
-// only a label, so two that are alike (once in a thousand pairs begun in the same millisecond) do
-// no harm.
+// NewRunID returns a 10-letter ID for one execution of a job. It sorts by time as NewID's does. It
+// is only a label, so equal ones (one in a thousand pairs of the same millisecond) do no harm.
 func NewRunID(now time.Time) string { return NewID(now)[:10] }

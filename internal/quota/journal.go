@@ -10,8 +10,8 @@ import (
 )
 
 // Journal keeps on this host's disk what the ledger does not have yet: calls that passed while it
-// could not be reached, and the usage of calls until it is booked. A killed process loses nothing:
-// the next one posts the lines (Budget.Post).
+// could not be reached, and the usage of calls until it is booked. If the process is killed, the
+// next one posts the lines (Budget.Post).
 type Journal interface {
 	// Spend adds a line for a call that passes without the ledger, and returns once it is on disk.
 	// If atMost is above 0 and the waiting lines would exceed it in a bucket, Spend returns
@@ -66,8 +66,8 @@ type Booking struct {
 // answerTime is how much older than its journal line a call's entry in the ledger may be.
 const answerTime = 5 * time.Minute
 
-// Post books each line of the journal once, however many processes try and however often. It stops
-// when the ledger cannot be reached.
+// Post books each line of the journal once, even if several processes try. It stops when the ledger
+// cannot be reached.
 func (b *Budget) Post(ctx context.Context) error {
 	if b.Journal == nil {
 		return nil
@@ -77,7 +77,7 @@ func (b *Budget) Post(ctx context.Context) error {
 		return err
 	}
 	poster := *b
-	poster.Labels = nil // the lines have theirs
+	poster.Labels = nil // the lines have their own
 	for i, l := range lines {
 		err := poster.post(ctx, l)
 		switch {
@@ -130,9 +130,8 @@ func (b *Budget) post(ctx context.Context, l Booking) error {
 	return err
 }
 
-// recorded reports whether the ledger has the call of a spent line, because only the reply was
-// lost. It ends the hold that the ledger made for the call, and cancels the charge of a call that
-// was not sent.
+// recorded reports whether the ledger recorded the call of a spent line, so that only the reply was
+// lost. It ends the hold for the call, and cancels the charge of a call that was not sent.
 func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	id := l.ID
 	if l.Held.Reservation != "" {
@@ -154,8 +153,8 @@ func (b *Budget) recorded(ctx context.Context, l Booking) (bool, error) {
 	return true, b.takeBack(ctx, charged, l.Call)
 }
 
-// endLost releases the hold of a spent line. If the hold has lapsed into a charge, endLost books the
-// usage in its place and returns true.
+// endLost releases the hold of a spent line. If the hold has lapsed into a charge, endLost books
+// the usage in its place and returns true.
 func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error) {
 	_, err = b.Release(ctx, l.Held.Reservation)
 	if !errors.Is(err, ErrNoReservation) {
@@ -174,13 +173,13 @@ func (b *Budget) endLost(ctx context.Context, l Booking) (booked bool, err error
 	return true, b.bookUnheld(ctx, l, l.Call.Costs)
 }
 
-// used returns the costs of at least one unit.
+// used returns the costs that are not zero.
 func used(costs []Cost) []Cost {
 	return slices.DeleteFunc(slices.Clone(costs), func(c Cost) bool { return c.Units < 1 })
 }
 
-// findEntry returns the time of the first entry since then that has one of the IDs, in a bucket of
-// the costs; zero if there is none.
+// findEntry returns the time of the first entry after since that has one of the IDs, in a bucket of
+// the costs; zero for none.
 func (b *Budget) findEntry(ctx context.Context, costs []Cost, since time.Time, ids ...string) (
 	time.Time, error) {
 	for _, c := range costs {

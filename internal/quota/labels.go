@@ -22,14 +22,14 @@ const (
 	LabelRun    = "run"    // one execution of a job
 	LabelPriced = "priced" // what set the price of a metered call: its model and tier
 	LabelDenied = "denied" // in observe mode: the limit that would have denied the charge
-	LabelSource = "source" // of units that no call spent: adjust, reconcile, upstream (others, by its report)
+	LabelSource = "source" // why units were added that no call spent: adjust, reconcile, upstream
 	LabelCaller = "caller" // the program or person of a token, by its line in the token file
-	LabelReason = "reason" // of a correction
-	LabelBy     = "by"     // the person or program that made it
+	LabelReason = "reason" // why a correction was made
+	LabelBy     = "by"     // the person or program that made a correction
 
 	LabelTrace = "trace" // the trace that the HTTP request of the call belongs to
 
-	LabelUnlisted = "unlisted" // the model or the like that the price list has no row for
+	LabelUnlisted = "unlisted" // the model or other value that the price list has no row for
 )
 
 const (
@@ -81,7 +81,7 @@ func CheckText(what, text string) error {
 	return nil
 }
 
-// maxText is the most bytes of a text that a ledger takes.
+// maxText is the maximum length in bytes of a text that a ledger accepts.
 const maxText = 256
 
 // flawOf describes why a ledger refuses a text; "" if it does not.

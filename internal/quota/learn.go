@@ -20,6 +20,7 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 	}
 	if !l.Stale(state.ResetAt, a.n) && l.Remaining >= 0 && l.Remaining < learned.Thought {
 		learned.Units = learned.Thought - l.Remaining
+		// Other programs used what the ledger cannot explain, on top of their earlier usage.
 		o := Others{Window: w.String(), At: a.n,
 			Units: later.used(l.Limit, a.n) - later.own(w, a.n) + learned.Units}
 		if w.IsRestoring() {
@@ -36,7 +37,7 @@ func (a *Account) Learn(l Learn) (learned Learned, err error) {
 	return learned, a.err()
 }
 
-// usedWhenAsked returns the units used at n, with those that have left the window since the call
+// usedWhenAsked returns the units used at n, plus those that have left the window since the call
 // was charged.
 func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 	at, w := l.Asked(n), l.Limit.Window
@@ -54,8 +55,7 @@ func (b *Bucket) usedWhenAsked(l Learn, n int64) int64 {
 	return used
 }
 
-// Suspend denies every charge on the one bucket until a time, or opens it again: see
-// Ledger.Suspend.
+// Suspend denies every charge on the bucket until a time, or reopens it: see Ledger.Suspend.
 func (a *Account) Suspend(s Suspension) error {
 	state := a.Buckets[0].State
 	state.SuspendedUntil, state.SuspendedSince, state.SuspendedBy, state.Reason = 0, 0, "", ""
@@ -69,8 +69,8 @@ func (a *Account) Suspend(s Suspension) error {
 	return nil
 }
 
-// Others is what other programs used in one window of a bucket, as the upstream reported it. It
-// counts in that window alone, as an entry stamped At would, because a response reports one limit.
+// Others is what other programs used in one window of a bucket, according to the upstream. It
+// counts like an entry stamped At, but in that window alone, because a response reports one limit.
 type Others struct {
 	Window string `json:"window"` // as Window.String writes it
 	At     int64  `json:"at"`     // Unix µs

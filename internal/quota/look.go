@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Usage reports on the buckets at one moment.
+// Usage returns the usage of the buckets at one moment.
 func (a *Account) Usage(limits []Limit) (Usage, error) {
 	a.decide()
 	usage := Usage{At: StampTime(a.Now)}
@@ -34,8 +34,8 @@ func (a *Account) Usage(limits []Limit) (Usage, error) {
 	return usage, a.err()
 }
 
-// Taken returns the units that count under a limit of the bucket: used in its window, and held. It
-// counts them at a moment, or at the stamp of the newest entry if that is later.
+// Taken returns the units that count under a limit of the bucket, used or held, at a moment or at
+// the stamp of the newest entry if that is later.
 func (b *Bucket) Taken(l Limit, now int64) int64 {
 	b.begin(now)
 	n := max(now, b.newest.At)
@@ -43,7 +43,7 @@ func (b *Bucket) Taken(l Limit, now int64) int64 {
 	return b.used(l, n) + held
 }
 
-// Reservations lists what is open in the one bucket, oldest first.
+// Reservations returns the open reservations of the one bucket, oldest first.
 func (a *Account) Reservations() ([]Reservation, error) {
 	a.decide()
 	var list []Reservation

@@ -22,8 +22,8 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 }
 
 // unmetered lets a charge pass that the ledger could not decide because of why, once it is in the
-// journal. With AtMost, nothing passes without a line. reservation is the one the ledger was asked
-// for.
+// journal. With AtMost, nothing passes without a line. reservation is the one requested from the
+// ledger.
 func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
 	Decision, error) {
 	most := mostOf(c.Costs)
@@ -59,19 +59,19 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	return d, nil
 }
 
-// mostOf returns the most that the call can turn out to cost.
+// mostOf returns the maximum cost of the call.
 func mostOf(costs []Cost) []Cost {
 	var most []Cost
 	for _, c := range costs {
-		if !IsLabelBucket(c.Bucket) { // booking adds those of the labels, too
+		if !IsLabelBucket(c.Bucket) { // booking adds the buckets of labels again
 			most = append(most, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
 		}
 	}
 	return most
 }
 
-// correct replaces the journal line of a call that passed without the ledger with what it used; a
-// call that was not sent has no costs. A posted line stays, and only the usage beyond it is booked.
+// correct replaces the journal line of a call that passed without the ledger by its actual usage,
+// which is empty if the call was not sent. A posted line stays, and only usage beyond it is booked.
 func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error {
 	if b.Journal == nil || passed.Entry == "" || passed.Replayed {
 		return nil
@@ -108,7 +108,7 @@ type Patience struct {
 	Attempt time.Duration // of one attempt
 }
 
-// Retry calls ask, and again while the ledger is away, with growing waits.
+// Retry calls ask until it succeeds, with growing waits while the ledger is away.
 func (p Patience) Retry(ctx context.Context, ask func(context.Context) error) error {
 	end := time.Now().Add(p.Total)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {

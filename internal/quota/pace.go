@@ -8,8 +8,8 @@ import (
 )
 
 // Pace keeps scheduled spending from running ahead of a line from the day's start to its reset, so
-// that a job gone wrong at night cannot take the afternoon's units. A charge that would cross the
-// line is denied by the limit "pace", which is not exhaustion: units are left, for later. Manual
+// that a job that misbehaves at night cannot take the afternoon's units. The limit "pace" denies a
+// charge that would cross the line. That is not exhaustion: units are left for later. Manual
 // charges and draws are not paced.
 //
 // The line of a limit with 9,500 units for scheduled charges, paced evenly with a slack of 500, on
@@ -17,8 +17,7 @@ import (
 //
 //	00:00    500       12:00  5,250       23:00  9,500
 type Pace struct {
-	// Curve is how much of a day's units each hour may have, as weights: 24 of them for the hours
-	// of the local clock, or none for an even pace.
+	// Curve has a weight for each of the 24 hours of the local clock; empty for an even pace.
 	Curve []int64
 	// Slack is how many units spending may be ahead of the curve.
 	Slack int64
@@ -38,17 +37,17 @@ func (p Pace) Check() error {
 	var sum int64
 	for _, w := range p.Curve {
 		if w < 0 || w > MaxUnits {
-			return malformed("pace: a weight of %d: 0 or more", w)
+			return malformed("pace: a weight of %d: must be 0 or more", w)
 		}
 		sum += w
 	}
 	switch {
 	case len(p.Curve) != 0 && len(p.Curve) != 24:
-		return malformed("pace: %d hours: a curve has 24", len(p.Curve))
+		return malformed("pace: %d hours: a curve must have 24", len(p.Curve))
 	case len(p.Curve) != 0 && sum == 0:
-		return malformed("pace: a curve of nothing but 0")
+		return malformed("pace: a curve must have a weight above 0")
 	case p.Slack < 0:
-		return malformed("pace: a slack of %d units: 0 or more", p.Slack)
+		return malformed("pace: a slack of %d units: must be 0 or more", p.Slack)
 	}
 	return nil
 }
@@ -60,8 +59,8 @@ func (p Pace) Line(units int64, w Window, now time.Time) int64 {
 	return min(units, p.Slack+int64(float64(units)*part/whole))
 }
 
-// When returns the first second of the window that holds now, not before now, at which the line has
-// reached used units; the window's end when it does not.
+// When returns the first second of the window around now, not before now, at which the line has
+// reached used units, or the window's end if it never does.
 func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	start, end := w.Bounds(now)
 	seconds := int(end.Sub(start) / time.Second)
@@ -75,16 +74,16 @@ func (p Pace) When(units, used int64, w Window, now time.Time) time.Time {
 	return at
 }
 
-// PacedAt returns the first second, not before from, at which units more stay behind the line of l,
+// PacedAt returns the first second, not before from, at which units more stay within the line of l,
 // which has a Pace, if no caller charges meanwhile and holds lapse as they expire. used counts in
-// the window that contains now. A zero from means now. If no day's line is ever high enough, the
-// result is the end of a day.
+// the window around now. A zero from means now. If no day's line is ever high enough, the result is
+// the end of a day.
 func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time.Time) time.Time {
 	if from.Before(now) {
 		from = now
 	}
 	if _, end := l.Window.Bounds(now); !from.Before(end) {
-		used = 0 // a new day begins with nothing used
+		used = 0 // a new day begins
 	}
 	holds = slices.Clone(holds)
 	slices.SortFunc(holds, func(a, b Expiring) int { return cmp.Compare(a.ExpiresAt, b.ExpiresAt) })

@@ -12,10 +12,10 @@ import (
 )
 
 // LabelLimit limits what each value of a label uses of a bucket. Each value has its own bucket
-// (LabelBucket), charged, held and settled in one step with the bucket itself. Corrections and
-// upstream reports concern only the bucket itself.
+// (LabelBucket), which is charged, held and settled together with the bucket itself. Corrections
+// and upstream reports concern only the bucket itself.
 type LabelLimit struct {
-	Limit                  // of each value without a row in Parts
+	Limit                  // for each value without a row in Parts
 	Label string           // a call without it counts as the value ""
 	Parts map[string]int64 // units by value
 }
@@ -90,8 +90,8 @@ func HeldBuckets(reservation string) ([]string, error) {
 	return withoutLabels(buckets), err
 }
 
-// HeldLabels returns the labels whose values have buckets in the reservation. They override those
-// of draws and settlements.
+// HeldLabels returns the labels whose values have buckets in the reservation. They override the
+// labels of draws and settlements.
 func HeldLabels(reservation string) Labels {
 	held := Labels{}
 	_, buckets, _ := ParseReservation(reservation)
@@ -103,8 +103,8 @@ func HeldLabels(reservation string) Labels {
 	return held
 }
 
-// UnlabelledUnits returns units without the buckets of labels' values, whose units the other
-// buckets already include.
+// UnlabelledUnits returns units without the buckets of labels' values, which the other buckets
+// already include.
 func UnlabelledUnits(units map[string]int64) map[string]int64 {
 	real := maps.Clone(units)
 	maps.DeleteFunc(real, func(bucket string, _ int64) bool { return IsLabelBucket(bucket) })
@@ -112,7 +112,7 @@ func UnlabelledUnits(units map[string]int64) map[string]int64 {
 }
 
 // unlabelled returns the decision for the caller, with price-list buckets only. Remaining is the
-// least that any limit of the bucket leaves.
+// minimum over all limits of the bucket.
 func (d Decision) unlabelled() Decision {
 	remaining := UnlabelledUnits(d.Remaining)
 	for name, left := range d.Remaining {
@@ -130,8 +130,8 @@ func (d Decision) unlabelled() Decision {
 	return d
 }
 
-// labelled adds what costs take from the buckets of the labels' values. A cost in a bucket of the
-// reservation takes from those that the reservation names, whatever limits there are by now.
+// labelled adds the costs in the buckets of the labels' values. A cost in a bucket of the
+// reservation is added to the values that the reservation names, whatever the current limits are.
 func (b *Budget) labelled(costs []Cost, labels Labels, reservation string) []Cost {
 	_, held, _ := ParseReservation(reservation)
 	var own []Cost
@@ -188,8 +188,8 @@ func (b *Budget) labelHolds(l LabelLimit, bucket string) bool {
 	return b.holdsFor(l.Limit, bucket, same)
 }
 
-// valueCosts returns what costs take from the label values' buckets among the reservation's. A
-// reservation keeps its labels, whatever those of a draw or a settlement are.
+// valueCosts returns the costs in the label values' buckets of the reservation. A reservation keeps
+// its labels, whatever the labels of a draw or a settlement are.
 func valueCosts(buckets []string, costs []Cost) (values []Cost) {
 	for _, name := range buckets {
 		split, _, derived := strings.Cut(name, "@")
@@ -217,7 +217,7 @@ func addCost(costs []Cost, c Cost) []Cost {
 	return costs
 }
 
-// ErrNewValue reports that a request would begin the log of a label's value without NewValues.
+// ErrNewValue reports that a request without NewValues would begin the log of a label's value.
 var ErrNewValue = errors.New("the value of a label has no log")
 
 // checkNew refuses to begin the log of a label's value.
@@ -241,14 +241,14 @@ func checkUnlabelled(costs ...Cost) error {
 	return nil
 }
 
-// MaxValues is how many values of a label may be active under one limit. A value is active if it
-// was charged or held in the limit's window, or in the last hour if that is longer. Calls that
-// begin values at the same moment can pass the bound by their number.
+// MaxValues is the maximum number of active values of a label under one limit. A value is active if
+// it was charged or held in the limit's window, or in the last hour if that is longer. Calls that
+// begin values at the same moment can each exceed the maximum by one.
 const MaxValues = 1000
 
-// withNewValues asks for the charge. If it would begin the log of a label's value, withNewValues
-// first counts the limit's active values and denies one too many. Beyond that number, an observed
-// or booked charge is not counted for the value.
+// withNewValues asks for the charge. If the charge would begin the log of a label's value,
+// withNewValues denies it when the limit has MaxValues active values. An observed or booked charge
+// then passes, but is not counted for the value.
 func (b *Budget) withNewValues(ctx context.Context, c *Charge,
 	ask func(context.Context, Charge) (Decision, error)) (Decision, error) {
 	d, err := ask(ctx, *c)
@@ -280,8 +280,8 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge,
 	return ask(ctx, *c)
 }
 
-// crowded returns a limit for which the bucket would be one active value too many, and when one of
-// the others becomes idle. It returns the zero Limit if there is none.
+// crowded returns a limit for which the bucket would be one active value too many, and when another
+// value becomes idle. It returns the zero Limit if there is none.
 func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
 	crowded LabelLimit, retryAt time.Time) {
 	whole, label, _, derived := ParseLabelBucket(bucket)

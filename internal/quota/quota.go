@@ -1,15 +1,15 @@
-// Package quota decides whether a call to a metered upstream may be made, and keeps account of
-// every unit.
+// Package quota decides whether a call to a metered upstream may be made, and accounts for every
+// unit.
 //
 // The upstream bills a credential in units, taken from buckets. A Limit says how many units of a
 // bucket may be taken in a Window, which either slides (any 24 hours) or follows the calendar (the
 // day in Los Angeles). A Ledger keeps every Charge as an entry of a sliding log and answers with a
 // Decision in one atomic step; a Budget asks it on behalf of a job.
 //
-// Of its verbs, Charge is the one to use before a call whose price is known. Reserve sets units
-// aside: for later, or for a call whose price is known only after it. Settle books what was used of
-// them, Release gives them back. Cancel takes back a charge whose call surely never left this
-// machine, and Learn keeps what others used in one window, as the upstream reports it.
+// Use Charge before a call whose price is known. Reserve sets units aside, for later or for a call
+// whose price is known only afterwards. Settle books what was used of them, and Release gives them
+// back. Cancel undoes a charge whose call certainly never left this machine. Learn records what
+// other programs used in one window, according to the upstream.
 //
 // The package does no I/O and imports only the standard library.
 package quota
@@ -19,16 +19,15 @@ import (
 	"time"
 )
 
-// DefaultBucket is the bucket meant where none is named.
+// DefaultBucket is the bucket to use if none is named.
 const DefaultBucket = "default"
 
-// Retention is how long a ledger keeps entries when nothing longer is needed: longer than any
-// upstream's window, because the log is also the audit trail.
+// Retention is how long a ledger keeps entries at least: longer than the usual windows need,
+// because the log is also the audit trail.
 const Retention = 72 * time.Hour
 
-// MaxUnits is the most units that one limit may hold, so that running totals stay exact in the 53
-// bits a Redis script has for a number: 9,000 windows used to the full fit before a total could
-// round.
+// MaxUnits is the maximum of one limit. A Redis script has 53 bits for a number, so 9,000 fully
+// used windows fit before a running total is rounded.
 const MaxUnits = 1_000_000_000_000
 
 // MaxTotal is the highest running total of a bucket: the largest whole number that a double can
@@ -39,11 +38,10 @@ const MaxTotal = 1<<53 - 1
 type Cost struct {
 	Bucket string
 	Units  int64
-	// Most is, where Units is an estimate, the most that the call can turn out to take; 0 where
-	// Units is exact.
+	// Most is the maximum that the call may use if Units is an estimate; 0 if Units is exact.
 	Most int64
-	// Bounded makes a ledger refuse the estimate where the estimates in flight could be too low by
-	// more than Slack allows: see TooManyEstimates.
+	// Bounded makes a ledger refuse the estimate if the estimates in flight could be too low by
+	// more than Slack: see TooManyEstimates.
 	Bounded bool
 }
 
@@ -52,8 +50,8 @@ func indexOf(costs []Cost, bucket string) int {
 	return slices.IndexFunc(costs, func(c Cost) bool { return c.Bucket == bucket })
 }
 
-// Slack returns by how many units the bounded estimates in flight of one bucket may be too low
-// together: a tenth of its smallest limit. So no limit is passed by more, whatever calls take.
+// Slack returns how far too low the bounded estimates in flight of one bucket may be in total: a
+// tenth of its smallest limit. Calls cannot exceed a limit by more than that.
 func Slack(limits []Limit) int64 {
 	slack := int64(MaxTotal)
 	for _, l := range Enforced(limits) {
@@ -64,12 +62,11 @@ func Slack(limits []Limit) int64 {
 	return slack
 }
 
-// Limit allows Units of a bucket in each Window. Headroom units of it are kept for people: a
-// scheduled charge stops short of them, a manual one may use them. Zero units is a legal limit that
-// allows nothing.
+// Limit allows Units of a bucket in each Window. Headroom units of them are kept for people: manual
+// charges may use them, scheduled ones may not. A limit of zero units allows nothing.
 //
-// A limit on a bucket that is split (SplitBucket) holds for each of its parts, but for those that
-// have one of their own in such a window; with Across it holds for their sum.
+// A limit on a split bucket (SplitBucket) applies to each of its parts, except parts with their own
+// limit in such a window. With Across it applies to their sum.
 type Limit struct {
 	Bucket   string
 	Units    int64
@@ -77,13 +74,12 @@ type Limit struct {
 	Window   Window // a day, with a pace
 	Across   bool
 
-	// Observe makes the limit one that never denies: a charge that it would have denied is recorded
-	// as observed, and it leaves room for any.
+	// Observe makes the limit deny nothing: a charge that it would deny is recorded as observed.
 	Observe bool
 
-	// Pace makes this a line that spending may not be ahead of, to the limit's units less its
-	// headroom. It makes no cost impossible. A ledger names it only where no other limit denies,
-	// without a time; the Budget knows when.
+	// Pace makes this a line that spending may not run ahead of, up to the limit's units less its
+	// headroom. It only delays a charge. A ledger names it, without a time, only if no other limit
+	// denies; the Budget computes the time.
 	Pace *Pace
 }
 
@@ -96,7 +92,7 @@ func (l Limit) Name() string {
 	return ShownBucket(l.Bucket) + " " + l.Window.String()
 }
 
-// Cap returns how many units a charge may bring the window up to.
+// Cap returns the units that the window may contain after a charge.
 func (l Limit) Cap(manual bool) int64 {
 	if manual {
 		return l.Units
@@ -104,8 +100,8 @@ func (l Limit) Cap(manual bool) int64 {
 	return max(0, l.Units-l.Headroom)
 }
 
-// CapAt returns how many units a charge at now may bring the window up to. Draws take units that
-// were set aside, and have the whole limit.
+// CapAt returns the units that the window may contain after a charge at now. Draws take units that
+// were set aside, so the whole limit applies to them.
 func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	switch {
 	case l.Pace != nil && (manual || draws):
@@ -116,8 +112,8 @@ func (l Limit) CapAt(now time.Time, manual, draws bool) int64 {
 	return l.Cap(manual || draws)
 }
 
-// Reach returns how far back entries matter to the limit: the length of its window, or the time in
-// which a full bucket is restored.
+// Reach returns how far back entries matter to the limit: the length of its window, or the time to
+// restore a full bucket.
 func (l Limit) Reach() time.Duration {
 	if !l.Window.IsRestoring() {
 		return l.Window.Longest()
@@ -170,8 +166,8 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// RetentionFor returns how long entries must be kept to decide on limits: Retention, or a day more
-// than the farthest reach.
+// RetentionFor returns how long entries must be kept to decide on limits: at least Retention, and a
+// day more than the longest reach.
 func RetentionFor(limits []Limit) time.Duration {
 	keep := Retention
 	for _, l := range limits {

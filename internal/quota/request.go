@@ -5,7 +5,7 @@ import "time"
 // Charge is a request for units before a call.
 type Charge struct {
 	Credential  string
-	ID          string  // of the entry; made by the caller with NewID
+	ID          string  // for the entry; made by the caller with NewID
 	Key         string  // idempotency key; "" for none
 	Costs       []Cost  // at least one; each bucket at most once; at least 1 unit each
 	Limits      []Limit // every limit of every bucket in Costs
@@ -25,9 +25,9 @@ const (
 	// LapseRelease gives the units back. It suits units that a person set aside.
 	LapseRelease Lapse = "release"
 	// LapseCharge turns them into entries with the reservation's ID and labels, stamped at its
-	// expiry: a call that was sent has usually been billed, whatever became of its caller. An
-	// estimate is entered at its maximum. Units limited by concurrent windows alone are given back
-	// all the same.
+	// expiry: a call that was sent has usually been billed, whatever happened to its caller. An
+	// estimate is entered at its maximum. Units that only concurrent windows limit are given back
+	// anyway.
 	LapseCharge Lapse = "charge"
 )
 
@@ -48,7 +48,7 @@ type Reserve struct {
 	NewValues  bool
 }
 
-// Extend is a request to prolong a reservation, because its caller is still at work.
+// Extend is a request to prolong a reservation whose caller is still working.
 type Extend struct {
 	Credential  string
 	Reservation string
@@ -59,8 +59,8 @@ type Extend struct {
 type Release struct {
 	Credential  string
 	Reservation string
-	// Late releases a reservation that has lapsed into a charge, too: its entries are removed. Only a
-	// caller that is certain that the rest was not used may set it.
+	// Late also releases a reservation that has lapsed into a charge, by removing its entries. Only
+	// a caller that is certain that the units were not used may set it.
 	Late bool
 }
 
@@ -71,9 +71,9 @@ const AllUnits = -1
 type Settle struct {
 	Credential  string
 	Reservation string
-	ID          string // of the entries; made by the caller with NewID
-	// Costs are the units used in each bucket, in addition to those drawn: 0 or more, or AllUnits.
-	// A bucket that is not named gets AllUnits, or 0 if all its limits are concurrent.
+	ID          string // for the entries; made by the caller with NewID
+	// Costs are the units used in each bucket, in addition to draws: 0 or more, or AllUnits. A
+	// bucket that is not named gets AllUnits, or 0 if all its limits are concurrent.
 	Costs  []Cost
 	Within bool // refuse to settle more units than are left
 	// Once means that the ledger need not keep the answer, because the caller never asks again. A
@@ -89,15 +89,15 @@ type Learn struct {
 	Limit      Limit
 	Remaining  int64     // units left; -1 if not reported
 	Reset      time.Time // when the window ends; zero if not reported
-	// AskedAt is when the call was charged, by the ledger's clock. The response describes no
-	// earlier moment.
+	// AskedAt is when the call was charged, by the ledger's clock. The response describes that
+	// moment or a later one.
 	AskedAt time.Time
 }
 
 // Asked returns AskedAt in Unix µs, or n, the time of the decision, if AskedAt is unknown.
 func (l Learn) Asked(n int64) int64 { return min(n, micros(l.AskedAt, n)) }
 
-// ResetMicros returns Reset in Unix µs, 0 for none.
+// ResetMicros returns Reset in Unix µs, or 0 if it is not reported.
 func (l Learn) ResetMicros() int64 { return micros(l.Reset, 0) }
 
 // Stale reports whether Remaining belongs to a window that is over at n. reset is the currently
@@ -116,10 +116,10 @@ func (l Learn) Stale(reset, n int64) bool {
 	return false
 }
 
-// Learned is a ledger's answer to a Learn.
+// Learned is the ledger's answer to a Learn.
 type Learned struct {
 	At      time.Time
-	Thought int64     // units left by the ledger's own count, if everything held is used
+	Thought int64     // units left by the ledger's own count, if all held units are used
 	Units   int64     // used by other programs and not yet counted in this window; 0 for none
 	Reset   time.Time // when the anchored window ends; zero if unknown
 }
@@ -140,7 +140,7 @@ const ByUpstream = "upstream"
 // Adjust is a correction of the units used in a span of the log.
 type Adjust struct {
 	Credential string
-	ID         string // of the entry, or of the note; made by the caller with NewID
+	ID         string // for the entry or the note; made by the caller with NewID
 	Key        string // idempotency key; "" for none
 	Bucket     string
 	// Units are added to those used or, if negative, taken off. An added entry has at most
@@ -150,8 +150,8 @@ type Adjust struct {
 	// Until. A zero Until is now. Units are added at the end of the span, or shortly before if
 	// another entry has that stamp. They are taken off its newest entries.
 	After, Until time.Time
-	// Was is what the span must hold, so that a span that has changed since it was read is not
-	// corrected; nil accepts any value.
+	// Was is the number of units that the span must contain, so that a span that has changed since
+	// it was read is not corrected; nil accepts any number.
 	Was    *int64
 	Limits []Limit // of the bucket: entries are kept as long as the limits need
 	Labels Labels

@@ -7,8 +7,8 @@ import (
 )
 
 // This file is the rule: whether a request fits under all limits of its buckets, which limit denies
-// it, and from when it fits. What is used and held at a moment is in bucket.go; what a charge, a
-// hold, a settlement or a correction changes is in the files of these names.
+// it, and when it will fit. bucket.go computes what is used and held at a moment; charge.go,
+// settle.go and correct.go make the changes.
 
 // ask is a request for units of one bucket.
 type ask struct {
@@ -16,7 +16,7 @@ type ask struct {
 	units    int64
 	limits   []Limit
 	manual   bool
-	draws    bool // on held units, which already count
+	draws    bool // takes held units, which already count
 	reserves bool
 	tooLow   int64 // units by which the bounded estimate of a hold may be too low
 }
@@ -46,9 +46,9 @@ func (v *verdict) later(at int64, limit string) {
 	}
 }
 
-// judge returns the verdict of the limits that deny, or of those that are only observed. On a tie
-// it names the first in the order of the request, the suspension of a bucket before its limits. It
-// names a pace only where nothing else denies; the Budget computes when the line is high enough.
+// judge returns the verdict of the enforced or of the observed limits. On a tie it names the first
+// in the order of the request, and the suspension of a bucket before its limits. It names a pace
+// only if nothing else denies; the Budget computes when the line is high enough.
 func (a *Account) judge(asks []ask, observed bool) verdict {
 	v, paced := verdict{at: a.n}, false
 	for {
@@ -88,15 +88,15 @@ func (a *Account) judge(asks []ask, observed bool) verdict {
 	}
 }
 
-// lapsing reports whether holds become entries later. Then a limit that allows a cost at one moment
-// may deny it at a later one.
+// lapsing reports whether holds become entries later. A limit that allows a cost at one moment may
+// then deny it at a later one.
 func (a *Account) lapsing() bool {
 	return slices.ContainsFunc(a.Buckets, func(b *Bucket) bool { return b.first < Never })
 }
 
-// reachable returns the earliest time of the clock at which a decision is made at n or later, and
-// when it is made then: entries of holds that lapse together have stamps of their own, and a
-// decision comes after these.
+// reachable returns the earliest time of the clock at which a decision's time is n or later, and
+// that decision's time. The two differ because a decision comes after the entries of lapsed holds,
+// whose stamps may be ahead of the clock.
 func (a *Account) reachable(n int64) (clock, at int64) {
 	var lapses []lapse
 	for _, b := range a.Buckets {
@@ -159,8 +159,8 @@ func (a *Account) decision(asks []ask, observe bool) Decision {
 	return d
 }
 
-// remaining returns the least that any limit that denies leaves at n, with the units taken or
-// without; false when there is none.
+// remaining returns the minimum that the enforced limits leave at n, with or without the units
+// taken; false if there is no such limit.
 func (q ask) remaining(n int64, taken bool) (least int64, some bool) {
 	held, _ := q.held(n)
 	least = Never
@@ -177,7 +177,7 @@ func (q ask) remaining(n int64, taken bool) (least int64, some bool) {
 	return least, some
 }
 
-// takes returns by how much a charge or a hold at n lowers what is left in a window.
+// takes returns how many units fewer a window has left after a charge or a hold at n.
 func (q ask) takes(w Window, n int64) (units int64) {
 	early := w.Anchored && n < q.State.ResetAt-w.Length.Microseconds() // the clock was set back
 	if !early || q.reserves {
@@ -189,7 +189,7 @@ func (q ask) takes(w Window, n int64) (units int64) {
 	return units
 }
 
-// tooMany reports whether the estimates in flight, with this one, may be too low by more than
+// tooMany reports whether the estimates in flight, including this one, may be too low by more than
 // Slack.
 func (q ask) tooMany(n int64) bool {
 	if q.tooLow == 0 {
@@ -202,13 +202,13 @@ func (q ask) tooMany(n int64) bool {
 // step is a moment at which holds change what counts: when one expires, or has become an entry.
 type step struct {
 	at    int64
-	held  int64 // units no longer held
-	entry int64 // units of the entry that they become, 0 for none
+	held  int64 // units that are no longer held
+	entry int64 // units of the entry that the hold becomes, 0 for none
 }
 
-// steps returns the steps of the holds after from, if no caller settles them, and a last one that
-// never comes. A hold becomes an entry at the stamp of that entry: no decision is made between its
-// expiry and that stamp.
+// steps returns the steps after from in order of time, if no caller settles the holds. The last
+// step is at Never, so that a loop over them covers all the time after from. A hold becomes an
+// entry at the entry's stamp: no decision is made between its expiry and that stamp.
 func (b *Bucket) steps(from int64) (steps []step) {
 	for i := range b.Holds {
 		if h := &b.Holds[i]; !h.charges() && isOpen(h, from) && h.Left() > 0 {
@@ -226,9 +226,9 @@ func (b *Bucket) steps(from int64) (steps []step) {
 	return append(steps, step{at: Never})
 }
 
-// fits returns the earliest moment from which units, added to the usage under the limit, stay
-// within most if no caller charges meanwhile; Never if there is none. Draws take units that are
-// already held, so held units do not count against them.
+// fits returns the earliest moment at or after from at which units more stay within most, if no
+// caller charges meanwhile; Never if there is none. Draws take units that are already held, so held
+// units do not count against them.
 func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	if units > most {
 		return Never
@@ -253,7 +253,7 @@ func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
 	return b.left(l, from, room, held, steps)
 }
 
-// restored does what fits does for a restoring window: the level falls between the steps.
+// restored implements fits for a restoring window, whose level falls between the steps.
 func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	r := l.Window.Restore
 	num, den := r.Terms()
@@ -278,7 +278,7 @@ func (b *Bucket) restored(l Limit, from, room, held int64, steps []step) int64 {
 	return Never
 }
 
-// left does what fits does for the other windows, which stored entries and those of lapses leave.
+// left implements fits for the other windows, which entries leave.
 func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	w, reset := l.Window, b.State.ResetAt
 	after := w.after(from, reset)
@@ -315,7 +315,7 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	used := b.newest.Total - base
 	for _, s := range steps {
 		end := s.at
-		need := used + count - room // units of the stored log that must have left
+		need := used + count - room // units of the stored log that must leave first
 		if need <= 0 && from < end {
 			return from
 		}
@@ -332,9 +332,9 @@ func (b *Bucket) left(l Limit, from, room, held int64, steps []step) int64 {
 	return Never
 }
 
-// nextFree returns the clock's time at which the next units come free in the one bucket, by an
-// entry that leaves the window or a hold that expires; 0 when there are none. A hold that becomes
-// an entry comes free when that entry leaves.
+// nextFree returns the clock's time at which the next units of the bucket come free, because an
+// entry leaves the window or a hold expires; 0 if there are none. A hold that becomes an entry
+// comes free when the entry leaves.
 func (a *Account) nextFree(b *Bucket, w Window) int64 {
 	held, _ := b.held(a.n)
 	taken := b.used(Limit{Window: w}, a.n) + held

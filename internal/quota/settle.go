@@ -15,7 +15,7 @@ type settlement struct {
 	hold  Hold // if open
 	late  bool // the hold has lapsed into entry
 	entry LogEntry
-	keeps int64 // units of the entry that stay
+	keeps int64 // units that stay in the entry
 }
 
 // SettledCosts returns what a settlement books in each bucket of the reservation.
@@ -43,7 +43,7 @@ func (a *Account) Settle(s Settle) (d Decision, err error) {
 	costs := s.SettledCosts()
 	request := requestText("settle", costs, "")
 	list, open := a.settlements(costs, s.Reservation)
-	if !open { // it may have been settled before
+	if !open { // it may have been settled already
 		if d, known, err := a.recall(s.Reservation, request); known {
 			return d, err
 		}
@@ -110,7 +110,7 @@ func (a *Account) settlements(costs []Cost, reservation string) (list []settleme
 			id, _, _ := ParseReservation(reservation)
 			t.entry, t.late = b.entryAt(b.Lapsed.LapsedAt)
 			t.late = t.late && t.entry.ID == id
-			if !t.late { // trimmed or corrected; another entry may have its stamp
+			if !t.late { // the entry was trimmed or corrected; another one may have its stamp
 				t.entry = LogEntry{}
 			}
 		}
@@ -119,7 +119,7 @@ func (a *Account) settlements(costs []Cost, reservation string) (list []settleme
 	return list, open
 }
 
-// entryAt returns the entry with that stamp, if it is still in the log.
+// entryAt returns the entry with the stamp, if the log still has it.
 func (b *Bucket) entryAt(stamp int64) (LogEntry, bool) {
 	entries, err := b.Log.Since(stamp-1, 1)
 	b.fail(err)
@@ -174,7 +174,7 @@ func (t *settlement) end(e *edit) error {
 }
 
 // lower takes units off the entry at a stamp, and off the totals of all later entries. It returns
-// late if more than MaxRewritten entries are later.
+// late if there are more than MaxRewritten later entries.
 func (e *edit) lower(stamp, units int64, late error) error {
 	entries, err := e.Log.Since(stamp-1, MaxRewritten+2)
 	e.fail(err)

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// spread adds to costs the sums of split buckets with a limit across their parts, and the costs of
-// label values or of the reservation drawn on, and returns all limits that apply.
+// spread adds the sums of split buckets with a limit across their parts, and the costs of label
+// values or of the reservation drawn on. It returns all costs, and all limits that apply.
 func (b *Budget) spread(costs []Cost, labels Labels, reservation string) ([]Cost, []Limit) {
 	costs = b.labelled(b.across(costs), labels, reservation)
 	return costs, b.limitsOf(bucketsOf(costs))
 }
 
-// across adds to the costs of parts their sum in each bucket that has a limit across its parts.
+// across adds the sum of the parts' costs in each bucket that has a limit across its parts.
 func (b *Budget) across(costs []Cost) []Cost {
 	all := slices.Clone(costs)
 	for _, c := range costs {
@@ -42,8 +42,8 @@ func (c Cost) plus(more Cost) Cost {
 	return c
 }
 
-// Limited reports whether units can be taken from a bucket: it has a limit, or is a part of a split
-// bucket. The limits of a split bucket hold for its parts, unless one is across them.
+// Limited reports whether units can be taken from a bucket, because it has a limit or is a part of
+// a split bucket. The limits of a split bucket apply to its parts, unless they are across them.
 func (b *Budget) Limited(bucket string) bool {
 	across := func(l Limit) bool { return l.Across && l.Bucket == bucket }
 	if slices.Contains(b.Split, bucket) {
@@ -52,7 +52,7 @@ func (b *Budget) Limited(bucket string) bool {
 	return slices.Contains(b.Buckets(), bucket) || slices.Contains(b.Split, WholeOf(bucket))
 }
 
-// limitsOf returns the limits that apply to charges of the buckets, each on one of them.
+// limitsOf returns the limits that apply to charges of the buckets, each for one of them.
 func (b *Budget) limitsOf(buckets []string) []Limit {
 	limits := b.limitsAmong(b.Limits, buckets)
 	for _, bucket := range buckets {
@@ -83,9 +83,9 @@ func (b *Budget) limitsAmong(all []Limit, buckets []string) (limits []Limit) {
 	return limits
 }
 
-// holdsFor reports whether the limit is on the bucket: one across parts on their sum; another one
-// on a split bucket on each part that has none of its own among all in such a window, and not on
-// the sum.
+// holdsFor reports whether the limit applies to the bucket. A limit across parts applies to their
+// sum. Another limit on a split bucket applies to each part without its own limit in such a window,
+// and not to the sum.
 func (b *Budget) holdsFor(l Limit, bucket string, all []Limit) bool {
 	switch {
 	case IsLabelBucket(bucket):
@@ -106,20 +106,20 @@ func (l Limit) on(bucket string) Limit {
 	return l
 }
 
-// MaxParts is how many parts of a split bucket are listed. Callers can create any number: each
-// model name that they send is a part, even if the upstream does not know it.
+// MaxParts is the maximum number of parts of a split bucket to list. Callers can create any number:
+// each model name that they send becomes a part, even if the upstream has no such model.
 const MaxParts = 20
 
-// Standing returns the limits of all buckets, those of split ones for each part in the ledger, and
-// those per label for each value in the ledger or the configuration. Errors are the ledger's.
+// Standing returns the limits of all buckets: limits of split buckets for each part in the ledger,
+// and limits per label for each value in the ledger or the configuration. Errors are the ledger's.
 func (b *Budget) Standing(ctx context.Context) ([]Limit, error) {
 	parts, err := b.parts(ctx)
 	return b.standing(BucketNames(parts)), err
 }
 
-// Listed returns the limits of all buckets, those of split ones for the parts that took the most
-// units, those per label for the values that did, and how many parts of each bucket, or values of
-// its label, are left out. One that never took any is not counted.
+// Listed is like Standing, but leaves out the parts and values that took the fewest units. It also
+// returns how many parts of each bucket, or values of its label, it left out; unused ones do not
+// count.
 func (b *Budget) Listed(ctx context.Context) ([]Limit, map[string]int, error) {
 	parts, err := b.parts(ctx)
 	if err != nil {
@@ -161,8 +161,8 @@ func (b *Budget) parts(ctx context.Context) ([]BucketTotal, error) {
 	}), err
 }
 
-// standing returns the limits of all buckets, those of split ones for each of the parts, and those
-// per label for each of the values that are among parts or have a row in the configuration.
+// standing returns the limits of all buckets: limits of split buckets for each of the parts, and
+// limits per label for each value that is among parts or has a row in the configuration.
 func (b *Budget) standing(parts []string) (limits []Limit) {
 	for _, l := range b.Limits {
 		if l.Across || !slices.Contains(b.Split, l.Bucket) {

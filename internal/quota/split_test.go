@@ -215,7 +215,7 @@ func TestCommitOfSeveral(t *testing.T) {
 		t.Error(d, err)
 	}
 	wantStandings(t, b, "requests 1h 0+0/1000\noutput/a 1h 40+0/100\noutput 1h 40+0/150\n")
-	const value = "output@team=ci.r" // a repair may make one of a label's value alone
+	const value = "output@team=ci.r" // a repair may create such a reservation
 	if d, err := b.Commit(t.Context(), value, 10); !errors.Is(err, quota.ErrMalformed) {
 		t.Error(d, err)
 	}

@@ -19,21 +19,21 @@ const Grain = 10 * time.Minute
 type SumQuery struct {
 	Credential string
 	Bucket     string
-	Since      time.Time // whole grains: those that begin then or later; zero for all
+	Since      time.Time // earliest start of a grain; zero for all
 }
 
 // Sum is what was spent in one grain of time under one set of labels.
 type Sum struct {
 	At      time.Time // the start of the grain
-	Labels  Labels    // of the entries, without the run; other sums may share them
+	Labels  Labels    // labels of the entries, without the run; other sums may share them
 	Units   int64
-	Charges int64 // how many entries
+	Charges int64 // number of entries
 }
 
 // GrainOf returns the start of the grain that at lies in.
 func GrainOf(at time.Time) time.Time { return at.UTC().Truncate(Grain) }
 
-// AddUp returns the sums of entries, in the order of grains and labels.
+// AddUp returns the sums of entries, in order of grains and labels.
 func AddUp(entries []Entry) []Sum {
 	var t Tally
 	for _, e := range entries {
@@ -63,7 +63,7 @@ func (t *Tally) Add(at int64, labels string, units, charges int64) {
 	t.sums[key] = counts{c.units + units, c.charges + charges}
 }
 
-// DropZero removes sums of 0, which remain where every entry was removed.
+// DropZero removes sums of 0, which remain if every entry was removed.
 func (t *Tally) DropZero() {
 	maps.DeleteFunc(t.sums, func(_ tallyKey, c counts) bool { return c == counts{} })
 }
@@ -116,14 +116,14 @@ func (t *Tally) Differs(stored Tally) (found Findings) {
 	return found
 }
 
-// SumReader reads the log, and its sums.
+// SumReader reads the log and its sums.
 type SumReader interface {
 	EntryReader
 	Sums(ctx context.Context, q SumQuery) ([]Sum, error)
 }
 
 // SumsAfter returns the sums of the entries stamped after q.Since, which may lie in the middle of a
-// grain: of that grain the entries are read, of all others the sums.
+// grain: it reads the entries of that grain, and the sums of all others.
 func SumsAfter(ctx context.Context, l SumReader, q SumQuery) ([]Sum, error) {
 	if q.Since.IsZero() {
 		return l.Sums(ctx, q)
@@ -139,8 +139,7 @@ func SumsAfter(ctx context.Context, l SumReader, q SumQuery) ([]Sum, error) {
 	return append(AddUp(begun), sums...), err
 }
 
-// SumsBetween returns the sums of SumsAfter without the entries stamped after until; a zero time is
-// the end of the log.
+// SumsBetween is like SumsAfter, without the entries stamped after until, unless until is zero.
 func SumsBetween(ctx context.Context, l SumReader, q SumQuery, until time.Time) ([]Sum, error) {
 	sums, err := SumsAfter(ctx, l, q)
 	if err != nil || until.IsZero() {
@@ -162,8 +161,8 @@ type EntryReader interface {
 	Entries(ctx context.Context, q Query) ([]Entry, error)
 }
 
-// All returns the entries that q picks, oldest first. They are read in pages of 2,000, so that a
-// long log takes little memory. It yields an error last. q.Limit and q.First must be 0.
+// All returns the entries that q picks, oldest first. It reads pages of 2,000, so that a long log
+// takes little memory. An error comes last. q.Limit and q.First must be 0.
 func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		q.First = 2000
@@ -188,24 +187,24 @@ func All(ctx context.Context, l EntryReader, q Query) iter.Seq2[Entry, error] {
 
 // Spent holds the units spent by one charge, or by several in one grain of time.
 type Spent struct {
-	At      time.Time // of the charge; of several, the beginning of their grain
+	At      time.Time // time of the charge, or start of the grain of several
 	Labels  Labels
 	Units   int64
 	Charges int64
 }
 
-// SpentQuery picks what was spent of one bucket.
+// SpentQuery picks charges of one bucket.
 type SpentQuery struct {
 	Credential, Bucket string
-	Limits             []Limit   // of the bucket; those of other buckets are ignored
+	Limits             []Limit   // limits of the bucket; those of other buckets are ignored
 	Reset              time.Time // BucketUsage.ResetAt
 	Now, Since         time.Time
 }
 
-// Read reads the sums of the ledger, which are few however many charges there were. A charge that
-// is summed up counts as one at the beginning of its grain: it leaves a window up to ten minutes
-// early. Those of the grain in which one of the limits' windows begins now are read one by one, so
-// that what is inside each window now is exact; for a restoring window, those of the last hour.
+// Read reads the sums of the ledger, which are few however many charges there were. A charge in a
+// sum counts at the start of its grain, so it leaves a window up to ten minutes early. To know
+// exactly what each window contains now, Read reads the charges of the grain in which the window
+// begins one by one; for a restoring window, those of the last hour.
 func (q SpentQuery) Read(ctx context.Context, l SumReader) ([]Spent, error) {
 	from := SumQuery{Credential: q.Credential, Bucket: q.Bucket, Since: GrainOf(q.Since)}
 	sums, err := l.Sums(ctx, from)
@@ -238,7 +237,7 @@ func (q SpentQuery) Read(ctx context.Context, l SumReader) ([]Spent, error) {
 	return spent, nil
 }
 
-// exact finds the grains whose charges are read one by one for a limit.
+// exact adds the grains whose charges are read one by one for a limit.
 func (q SpentQuery) exact(l Limit, grains map[time.Time]bool) {
 	begin := l.Since(q.Now, q.Reset).Add(time.Microsecond)
 	switch {

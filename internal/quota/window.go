@@ -11,13 +11,13 @@ import (
 
 // Window is what a limit counts. The zero value is no window.
 //
-//   - A sliding window of length w at time n holds the entries stamped after n−w.
-//   - A calendar window holds those stamped since its start.
-//   - An anchored one is fixed by the upstream, which reports when it ends. It slides, and never
-//     holds an entry stamped before the last known end.
-//   - A restoring one regains units all the time, until it is full: the used units are the level
+//   - A sliding window of length w at time n contains the entries stamped after n−w.
+//   - A calendar window contains the entries stamped since its start.
+//   - An anchored window slides, and never contains an entry stamped before the last end that the
+//     upstream has reported.
+//   - A restoring window regains units continuously until it is full: the used units are the level
 //     of a leaky bucket.
-//   - A concurrent one holds no entry: only reserved units count.
+//   - A concurrent window contains no entry: only held units count.
 type Window struct {
 	Length     time.Duration  // of a sliding or an anchored window
 	Calendar   string         // "minute", "hour", "day", "week" or "month"; "" for the others
@@ -27,18 +27,18 @@ type Window struct {
 	Concurrent bool
 }
 
-// Rate is so many units in each Per.
+// Rate restores Units in each Per.
 //
-// The level of a restoring window is what was charged less what was restored, never below 0, in
-// the unit in which all of this is whole: with the rate in lowest terms (Terms), each unit charged
-// adds den to it, and each µs takes num off. So it equals the most, over all entries, of den times
-// the units charged from that entry on, less num times the µs since it.
+// The level of a restoring window is what was charged less what was restored, never below 0. To
+// keep it a whole number, with the rate in lowest terms (Terms), each unit charged adds den, and
+// each µs takes num off. So it is the maximum, over all entries, of den times the units charged
+// from that entry on, less num times the µs since it.
 type Rate struct {
 	Units int64
 	Per   time.Duration
 }
 
-// LevelAfter returns the level after some µs in which nothing was charged.
+// LevelAfter returns the level after some µs without a charge.
 func (r Rate) LevelAfter(level, micros int64) int64 {
 	num, _ := r.Terms()
 	if micros > level/num {
@@ -48,10 +48,10 @@ func (r Rate) LevelAfter(level, micros int64) int64 {
 }
 
 // NextReset returns when an anchored window ends, in Unix µs, after the upstream has reported an
-// end at the time now. It stays as known unless a new window has begun: an end that is reported
-// again and again at a fixed distance (the end of a sliding window) moves it only when it is over.
-// An end that is past, or too far away to be of this window, changes nothing. Two clocks differ:
-// ends reported by up to a sixtieth of the length earlier than known are of the next window.
+// end at the time now. The known end stays unless a new window has begun: an end that keeps moving
+// with the clock (of a sliding window) replaces it only once it is over. A past end, or one too far
+// away for this window, changes nothing. Because clocks differ, an end up to a sixtieth of the
+// length before the known one belongs to the next window.
 func (w Window) NextReset(known, reported, now int64) int64 {
 	length := w.Length.Microseconds()
 	if !w.Anchored || reported <= now || reported > now+2*length {
@@ -64,7 +64,7 @@ func (w Window) NextReset(known, reported, now int64) int64 {
 	return reported
 }
 
-// Restored returns how many units come back in some µs, rounded up, and at most MaxUnits.
+// Restored returns the units restored in some µs, rounded up, at most MaxUnits.
 func (r Rate) Restored(micros int64) int64 {
 	num, den := r.Terms()
 	if micros > (MaxTotal-den)/num {
@@ -153,7 +153,7 @@ func parseRate(text string) (r Rate, err error) {
 // IsCalendar reports whether the window follows the calendar.
 func (w Window) IsCalendar() bool { return w.Calendar != "" }
 
-// IsSliding reports whether the window holds the last Length, whatever the upstream reports.
+// IsSliding reports whether the window covers the last Length, whatever the upstream reports.
 func (w Window) IsSliding() bool { return w.Length > 0 && !w.Anchored }
 
 // IsRestoring reports whether the window is a bucket that regains units.
@@ -190,8 +190,8 @@ func (w Window) ZoneName() string {
 	return ""
 }
 
-// after returns the time after which entries count at n: one stamped at t is inside if t is later.
-// reset is the last end of an anchored window that the upstream reported, 0 for none.
+// after returns the time after which entries count at n. reset is the last end of an anchored
+// window that the upstream reported, 0 for none.
 func (w Window) after(n, reset int64) int64 {
 	length := w.Length.Microseconds()
 	switch {
@@ -206,7 +206,7 @@ func (w Window) after(n, reset int64) int64 {
 	return n - length
 }
 
-// departs returns when an entry leaves the window: one stamped at t is inside at n if n is earlier.
+// departs returns the first moment at which an entry stamped at t no longer counts.
 func (w Window) departs(t, reset int64) int64 {
 	length := w.Length.Microseconds()
 	switch {
@@ -221,8 +221,8 @@ func (w Window) departs(t, reset int64) int64 {
 	return t + length
 }
 
-// Longest returns an upper bound of the window's length. A local day can have 25 hours, and had a
-// little more in history. For a restoring window it is 0: see Limit.Reach.
+// Longest returns an upper bound of the window's length. A local day has up to 25 hours, and had
+// slightly more in the past. For a restoring window it is 0: see Limit.Reach.
 func (w Window) Longest() time.Duration {
 	const day, shift = 24 * time.Hour, 3 * time.Hour
 	switch w.Calendar {
@@ -240,10 +240,9 @@ func (w Window) Longest() time.Duration {
 	return w.Length
 }
 
-// Bounds returns the calendar window that holds now, by the zone's real rules: now is in [start,
-// end). Windows follow one another without gap or overlap: where a clock change cuts an hour in
-// two, each part is a window, and where it sets the clock back across midnight, the day changes
-// once all the same.
+// Bounds returns the calendar window [start, end) that contains now, by the zone's actual rules.
+// Windows follow one another without gap or overlap. If a clock change cuts an hour in two, each
+// part is a window. If it sets the clock back across midnight, the day still changes only once.
 func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	local := now.In(w.Zone)
 	switch w.Calendar {
@@ -272,7 +271,7 @@ func (w Window) Bounds(now time.Time) (start, end time.Time) {
 	return start, end
 }
 
-// roundOf returns the hour or the minute of the local clock.
+// roundOf returns the bounds of the hour or minute of the local clock.
 func roundOf(local time.Time, length time.Duration) (start, end time.Time) {
 	offset := offsetOf(local)
 	into := into(local, length)
@@ -286,7 +285,7 @@ func roundOf(local time.Time, length time.Duration) (start, end time.Time) {
 	return start, end
 }
 
-// into returns how long the hour or the minute of the local clock has lasted.
+// into returns how long ago the hour or minute of the local clock began.
 func into(local time.Time, length time.Duration) time.Duration {
 	seconds := (local.Unix() + int64(offsetOf(local))) % int64(length/time.Second)
 	return time.Duration(seconds)*time.Second + time.Duration(local.Nanosecond())
@@ -297,10 +296,10 @@ func offsetOf(t time.Time) int {
 	return offset
 }
 
-// dayStart returns the second at which the local date in zone becomes y-m-d or later. time.Date is
-// not enough: where a clock change skips midnight it may return the hour before, and for a skipped
-// day another day. Nor is ZoneBounds: on the last day of a leap year its end can be before the time
-// that was passed.
+// dayStart returns the second at which the local date in zone becomes y-m-d or later. time.Date
+// does not suffice: if a clock change skips midnight, it may return the hour before, and for a
+// skipped day another day. Nor does ZoneBounds: on the last day of a leap year, its end can be
+// before the time passed to it.
 func dayStart(y int, m time.Month, d int, zone *time.Location) time.Time {
 	midnight := time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	const far = 30 * time.Hour // no zone is farther from UTC

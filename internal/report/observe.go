@@ -108,6 +108,7 @@ func (r *Replay) Add(e quota.Entry) error {
 		return nil
 	}
 	f.Refused.add(e.Units)
+	// Add the refused units to the sums by labels and by hour.
 	labels := e.Labels.WithoutRun()
 	delete(labels, quota.LabelDenied)
 	sum := r.by[labels.Encode()]

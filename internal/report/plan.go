@@ -65,7 +65,8 @@ func newLimitUses(table *costs.Table, uses []plan.Use) []LimitUse {
 			u.Cap, u.Peak, words.Time(u.At), nil, u.Margin, UnitOf(table, l.Bucket).String()}
 		if u.Cap > 0 {
 			percent := 100 * float64(u.Peak) / float64(u.Cap)
-			for PartOf(percent) < u.Share() { // --fail-over with it accepts exactly that peak
+			// Round up, so that --fail-over with this figure accepts exactly this peak.
+			for PartOf(percent) < u.Share() {
 				percent = math.Nextafter(percent, math.Inf(1))
 			}
 			j.Percent = &percent
@@ -103,7 +104,7 @@ type LanePlan struct {
 	Each   int64  `json:"pages_per_run,omitempty"`
 	// Learned is the number of earlier runs whose mean units are the cost of a run.
 	Learned int64              `json:"learned_runs,omitempty"`
-	Took    map[string]float64 `json:"units_per_run,omitempty"` // mean, by bucket
+	Took    map[string]float64 `json:"units_per_run,omitempty"` // means by bucket
 	plan.Counts
 }
 

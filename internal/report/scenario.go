@@ -94,9 +94,10 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 		return out, err
 	}
 	p.To = p.From
-	for range q.Days { // upstream days
+	for range q.Days { // days of the upstream
 		_, p.To = p.Reset.Bounds(p.To)
 	}
+	// At most 10,000 points of at least an hour, but finer ones for a plan of up to three days.
 	p.Step = max(time.Hour, p.To.Sub(p.From)/10000).Truncate(time.Second)
 	if p.To.Sub(p.From) <= 3*24*time.Hour {
 		p.Step = 10 * time.Minute

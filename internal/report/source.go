@@ -46,7 +46,7 @@ func (s Source) Scheduled(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, e := range entries { // the run of a daemon's sweep is named after the tick
+		for _, e := range entries { // a daemon names the run of a sweep after its tick
 			if strings.HasPrefix(e.Labels[quota.LabelRun], config.DefaultJob+"/") {
 				return true, nil
 			}

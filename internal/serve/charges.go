@@ -124,7 +124,7 @@ func (s *Server) hold(ctx context.Context, in *holdInput) (*holdOutput, error) {
 	if err := denied(b, d, call, err); err != nil {
 		return nil, err
 	}
-	out := &holdOutput{Location: "/v1/holds/" + // only the slashes of parts need escaping
+	out := &holdOutput{Location: "/v1/holds/" + // only slashes, which separate parts, need escaping
 		strings.ReplaceAll(d.Reservation, "/", "%2F")}
 	out.Body.Hold, out.Body.ExpiresAt = d.Reservation, words.Time(d.ExpiresAt)
 	out.Body.Units, out.Body.Remaining = d.Units, report.NewDecision(d, false).Remaining

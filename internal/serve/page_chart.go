@@ -91,7 +91,7 @@ func (p *site) chartAt(ctx context.Context, region string, at time.Time) (*chart
 type regionTile struct {
 	catalog.RegionState
 	Outcome string // of the last run
-	Grade   string // its style: good, warn, bad or none
+	Grade   string // style of the outcome: good, warn, bad or none
 	Pages   int    // read by the last run
 	Heads   []catalog.Ranked
 	Next    time.Time // the next tick; zero if unknown
@@ -102,7 +102,7 @@ func (p *site) regions(ctx context.Context, r *http.Request, now time.Time) (pag
 	return page{Title: "Charts", Section: "charts", Live: true, Body: tiles}, err
 }
 
-// tiles returns the configured regions, each with the given number of its first videos.
+// tiles returns the configured regions, each with the first videos of its chart, as many as heads.
 func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	states, err := p.regionStates(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (p *site) tiles(ctx context.Context, heads int) ([]regionTile, error) {
 	return tiles, nil
 }
 
-// judge sets the outcome of the region's last run. last has the chart of that run, if any.
+// judge sets the outcome of the region's last run. last contains the chart of that run, if any.
 func (t *regionTile) judge(last []catalog.Chart) {
 	switch {
 	case t.Invalid:

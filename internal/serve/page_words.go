@@ -14,17 +14,17 @@ import (
 	"quotabudget/internal/words"
 )
 
-// functions returns the functions of the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"plain": words.Plain, "title": title, "count": count, "short": short, "ago": ago,
 	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length,
 	"asset": asset, "times": times, "percent": percent, "day": day, "lines": lines,
-	// no seconds, because they would change the ETag of a page
+	// without seconds, which would change the ETag of a page each time
 	"minute": func(at time.Time) string { return at.UTC().Format("15:04 UTC") },
-	"second": func(now, at time.Time) template.HTML { // with its day unless that is today
+	"second": func(now, at time.Time) template.HTML { // with the day, unless it is today
 		return timeTag(at, at.UTC().Format(clockForm(now, at)+":05"))
 	},
-	// the upstream's id may hold any characters
+	// an upstream's ID may contain any characters
 	"videoPath":  func(id string) string { return "/videos/" + url.PathEscape(id) },
 	"searchPath": func(query string) string { return searchPage(query, 1) },
 	"add":        func(a, b int) int { return a + b },

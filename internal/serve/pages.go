@@ -159,7 +159,7 @@ func asset(name string) string {
 
 func static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if strings.Contains(name, "/") { // ..%2f
+	if strings.Contains(name, "/") { // from an escaped slash, as in ..%2f
 		http.NotFound(w, r)
 		return
 	}

@@ -197,15 +197,16 @@ func (p *plot) mark(at time.Time, word string) {
 	p.Marks = append(p.Marks, tick{percentText(x), word, anchor})
 }
 
-// aDay is the length of a plan from which its picture shows the peak of each day, because shorter
-// ups and downs would blur.
-const aDay = 60 * 24 * time.Hour
+// maxDetailed is the length of a plan beyond which its picture shows only the peak of each day,
+// because shorter ups and downs would blur.
+const maxDetailed = 60 * 24 * time.Hour
 
-// pictureMargin is the space around a picture, and pictureHead that above each of its plots, in px.
+// pictureMargin is the space around a picture, and pictureHead the space above each of its plots,
+// in pixels.
 const pictureMargin, pictureHead = 20, 30
 
-// DrawPlan writes the use of each limit in a plan as a picture in SVG, with the hours in which a
-// run gets less than it wants.
+// DrawPlan writes an SVG picture of the use of each limit in a plan. It marks the hours in which a
+// run gets fewer pages than it wants.
 func DrawPlan(w io.Writer, planned report.Planned) error {
 	body := newPlan(planned)
 	out := struct {
@@ -214,7 +215,7 @@ func DrawPlan(w io.Writer, planned report.Planned) error {
 		Plots         []planPlot
 	}{Title: "Units used, of those for scheduled charges", Width: plotWidth + 2*pictureMargin,
 		Height: 2 * pictureHead, Plots: body.Plots}
-	if planned.Report.To.Sub(planned.Report.From) > aDay {
+	if planned.Report.To.Sub(planned.Report.From) > maxDetailed {
 		out.Title += ": the peak of each day"
 	}
 	for i := range out.Plots {
@@ -230,9 +231,9 @@ func DrawPlan(w io.Writer, planned report.Planned) error {
 	return picture.Execute(w, out)
 }
 
-// points returns the number of points that a curve of so many steps has.
+// points returns the number of points in the curve of a plan with that many steps and that length.
 func points(steps int, length time.Duration) int {
-	if length > aDay {
+	if length > maxDetailed {
 		return int(length / (24 * time.Hour))
 	}
 	return min(steps, plotWidth)

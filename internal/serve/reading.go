@@ -52,8 +52,8 @@ func (r *recorder) WriteHeader(status int) { r.status = status }
 
 func (r *recorder) Write(p []byte) (int, error) { return r.body.Write(p) }
 
-// Call sends a request to a handler of this process, as a program on this machine, and returns the
-// status and the JSON of its response.
+// Call sends a POST request to a handler of this process, as if from a program on this machine. It
+// returns the status and the JSON of the response. key is the idempotency key; "" for none.
 func Call(ctx context.Context, handler http.Handler, path, key string, body any) (
 	status int, text []byte, err error) {
 	if text, err = json.Marshal(body); err != nil {

@@ -101,6 +101,7 @@ func (c *call) deny(d denial) {
 	if c.s.api.Every {
 		c.countRequest()
 	}
+	// The first of these refusals that the spec has is sent.
 	whole, _, _ := strings.Cut(d.bucket, "/")
 	names := []string{whole, d.limit.Calendar, "other"}
 	if d.requested > d.limit.Units {
@@ -126,9 +127,9 @@ func (c *call) deny(d denial) {
 	panic(errEnded)
 }
 
-// fail sends an error that is not about limits, and ends the handler. name is its status, or its
-// name in the spec. The document's values are the given ones and the spec's for this error, for its
-// status and for other errors.
+// fail sends an error that is not about limits, and ends the handler. name is the error's status,
+// or its name in the spec. The spec's values for this error replace the given ones. Those for its
+// status, and then those for other errors, fill the gaps.
 func (c *call) fail(name string, values object) {
 	c.count(&c.s.counts.Failed)
 	if c.s.api.Every && name != "401" && c.fault == "" {

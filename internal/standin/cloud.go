@@ -176,8 +176,8 @@ func (s *YouTube) timeSeries(c *call) object {
 	return body
 }
 
-// Shown returns the units that the metric shows by now, by bucket: those of the interval's minutes
-// that ended at least Lag ago.
+// Shown returns the units that the metric reports for an interval by now, by bucket. It leaves out
+// minutes that ended less than Lag ago.
 func (s *YouTube) Shown(start, end time.Time) map[string]int64 {
 	defer s.locked()()
 	sums, shown := map[string]int64{}, s.engine.now().Add(-s.Cloud.Lag)

@@ -91,7 +91,7 @@ func (g Generator) ranking(region, language string, day int) []uint64 {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.n, b.n))
 	})
 	total, ok := g.Totals[region]
-	if !ok {
+	if !ok { // the default: see Totals
 		usual := map[string]int{"US": 200, "GB": 200, "DE": 200, "FR": 200, "BR": 200, "CA": 200,
 			"IN": 171, "AU": 137}
 		total = cmp.Or(usual[region], 16+int(dice(place, 5)%185))

@@ -242,7 +242,7 @@ func (c *call) answer() {
 		c.fail("413", nil)
 	case err != nil:
 		return // the client has disconnected
-	case !c.s.knows(c.r):
+	case !c.s.hasValidKey(c.r):
 		c.fail("401", nil)
 	}
 	c.failEarly()
@@ -255,9 +255,9 @@ func (c *call) answer() {
 	c.route.serve(c)
 }
 
-// knows reports whether a request has a valid key: the admin key, if it asks for what was billed or
-// for limits.
-func (s *Server) knows(r *http.Request) bool {
+// hasValidKey reports whether a request has a valid key. A request for bills or limits needs the
+// admin key, if there is one.
+func (s *Server) hasValidKey(r *http.Request) bool {
 	key := s.api.key(r)
 	if s.AdminKey != "" && strings.HasPrefix(r.URL.Path, "/v1/organization") {
 		return key == s.AdminKey

@@ -72,7 +72,7 @@ var specs = sync.OnceValue(func() map[string]spec {
 		in := yaml.NewDecoder(bytes.NewReader(text))
 		in.KnownFields(true)
 		if err = errors.Join(err, in.Decode(&all)); err != nil {
-			panic(fmt.Errorf("%s: %w", name, err)) // the file is embedded
+			panic(fmt.Errorf("%s: %w", name, err)) // cannot happen: the file is embedded
 		}
 	}
 	return all

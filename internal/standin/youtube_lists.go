@@ -199,7 +199,7 @@ func (s *YouTube) chart(q *query) (found []valued) {
 	if len(found) == 0 {
 		q.call.fail("videoChartNotFound", nil)
 	} else if s.PageMove > 0 {
-		unlock := s.locked()
+		unlock := s.locked() // each page read moves the chart further down
 		down := s.reads[region+"/"+category] * s.PageMove % len(found)
 		s.reads[region+"/"+category]++
 		unlock()

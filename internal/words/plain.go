@@ -24,6 +24,7 @@ func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		last := before
 		before = r
+		// tag characters, from U+E0020 to U+E007F, spell the region of a flag
 		flag = r == blackFlag || flag && r >= 0xe0020 && r <= 0xe007f
 		switch {
 		case r < utf8.RuneSelf && r >= ' ' && r != '\u007f':
@@ -59,8 +60,9 @@ func Hidden(r rune) bool {
 // maxWord is longer than any name: a longer word is not a typo.
 const maxWord = 100
 
-// DidYouMean returns " (did you mean …?)" with the known name that ends in word (videos.list of
-// youtube.videos.list), otherwise the one with the fewest typos; "" if none is close.
+// DidYouMean returns " (did you mean …?)" with the known name that ends in word, as in
+// youtube.videos.list for videos.list, or else the name with the fewest typos. It returns "" if no
+// name is close.
 func DidYouMean(word string, names []string) string {
 	if word == "" || len(word) > maxWord {
 		return ""

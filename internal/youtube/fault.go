@@ -50,6 +50,7 @@ type Fault struct {
 // price list.
 func Classify(status int, body []byte) Fault {
 	said := prices().Refusal(status, http.Header{}, body)
+	// The price list's word for a refusal is the kind, if there is such a kind.
 	kind := cmp.Or(Kind(said.As), said.Kind)
 	if !slices.Contains([]Kind{Transient, Throttled, Exhausted, BadCredential, BadRegion, NoChart,
 		BadPageToken}, kind) {

@@ -32,14 +32,14 @@ func DefaultRetry() Retry {
 // do calls attempt until it succeeds, fails permanently or has used its retries. The end of ctx
 // cuts a wait short.
 func (r Retry) do(ctx context.Context, attempt func() error) error {
-	const maxDoublings = 1 << 10
-	// halfway between ThrottledWait and half as much again
+	const maxGrowth = 1 << 10 // the wait doubles at most ten times
+	// A fifth more or less than this is from ThrottledWait to half as long again.
 	middle := r.ThrottledWait + r.ThrottledWait/4
 	waits := &waits{
 		retry: r,
 		transient: backoff.ExponentialBackOff{
 			InitialInterval: r.TransientWait, RandomizationFactor: 0.5, Multiplier: 2,
-			MaxInterval: r.TransientWait * maxDoublings,
+			MaxInterval: r.TransientWait * maxGrowth,
 		},
 		throttled: backoff.ExponentialBackOff{
 			InitialInterval: middle, RandomizationFactor: 0.2, Multiplier: 1, MaxInterval: middle,
@@ -58,7 +58,7 @@ func (r Retry) do(ctx context.Context, attempt func() error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	// ctx ended, however the last attempt failed
+	// The end of ctx is the reason, however the last attempt failed.
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}

@@ -64,7 +64,8 @@ func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, 
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Difference) int { // additions come last
+	// Changes come in order of size, and additions, whose ratio is 1, after them.
+	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
 	})
 	dropped := c.dropped(inFeed)
@@ -159,11 +160,11 @@ func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (
 	}
 	d.measure(c.table, d.Before, d.After)
 	for above, prices := range d.Bands {
-		than, ok := before[above]
+		previous, ok := before[above]
 		if !ok {
-			than = d.Before
+			previous = d.Before
 		}
-		d.measure(c.table, than, prices)
+		d.measure(c.table, previous, prices)
 	}
 	same := maps.Equal(d.Before, d.After) && (len(d.Bands) == 0 ||
 		maps.EqualFunc(before, d.Bands, maps.Equal[figures, figures]))

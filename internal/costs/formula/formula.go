@@ -90,10 +90,11 @@ func compile(text string, scope Scope, result Result) (*program, error) {
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
-	as := []expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(), Text: expr.AsAny()}[result]
+	resultType := []expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(),
+		Text: expr.AsAny()}[result]
 	options := []expr.Option{expr.Function("distinct", distinct, new(func(any) float64)),
 		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(),
-		expr.Patch(check), as}
+		expr.Patch(check), resultType}
 	for name, table := range scope.Tables {
 		options = append(options, table.function(name))
 	}

@@ -101,8 +101,8 @@ func (c *counter) selections(set ast.SelectionSet, parents int64, depth int) err
 	return nil
 }
 
-// field counts a field, which is a connection if it has an argument first or last: the larger one
-// is its size.
+// field counts a field. A field with an argument first or last is a connection, whose size is the
+// larger of the two.
 func (c *counter) field(f *ast.Field, parents int64, depth int) error {
 	size, connection := int64(0), false
 	for _, argument := range f.Arguments {
@@ -113,7 +113,7 @@ func (c *counter) field(f *ast.Field, parents int64, depth int) error {
 		if err != nil {
 			return err
 		}
-		if value == nil { // null is not given
+		if value == nil { // null, which means no argument
 			continue
 		}
 		n, ok := value.(float64)

@@ -73,7 +73,7 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	if ok || !t.Dearest {
 		return row, listed, ok
 	}
-	dearer := func(r, than *Row) bool { // by its figures, column by column
+	dearer := func(r, than *Row) bool { // compares the figures column by column
 		if than == nil {
 			return true
 		}

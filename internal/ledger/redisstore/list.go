@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxPage is how many entries or buckets one command reads, or a step of a repair writes, so that
-// none occupies the server for long.
+// maxPage is the maximum number of entries or buckets that one command reads, and of entries or
+// holds that one step of a repair writes, so that no command blocks the server for long.
 const maxPage = 250
 
 // span picks entries of a sorted set by their stamps.

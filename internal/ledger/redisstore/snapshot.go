@@ -209,7 +209,7 @@ func (r *reply) text() string {
 	return s
 }
 
-// members returns members with their stamps.
+// members returns the next value, a list of members, each followed by its stamp.
 func (r *reply) members() []any {
 	list, is := r.next().([]any)
 	r.wrong = r.wrong || !is

@@ -38,7 +38,7 @@ func prepare(ctx context.Context, on preparer) (statements, error) {
 		}
 		for _, part := range strings.Split(string(content), "-- name: ")[1:] {
 			name, rest, _ := strings.Cut(part, "\n")
-			text, _, ended := strings.Cut(rest, ";") // the driver would parse more at each use
+			text, _, ended := strings.Cut(rest, ";") // the driver would parse the rest at each use
 			if prepared[name] != nil || !ended {
 				return prepared, fmt.Errorf("%s: statement %q: no end, or name used twice", file, name)
 			}
