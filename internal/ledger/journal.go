@@ -24,15 +24,14 @@ var journalSchema embed.FS
 
 const journalID = 0x514a524e // "QJRN"
 
-// lookAgain is how often a process looks for other processes' lines.
-const lookAgain = time.Minute
+// lookInterval is how often a process looks for lines of other processes.
+const lookInterval = time.Minute
 
-// Journal keeps the calls that the ledger does not have yet on this host's disk. It is the
-// quota.Journal of one credential. Its fields are set before the first use. It is
-// safe for concurrent use, and other processes may use the same file. The file is made by the first
-// line.
+// Journal is the quota.Journal of one credential, in a file on this host that the first line
+// creates. Its fields are set before the first use. It is safe for concurrent use, and several
+// processes may share the file.
 type Journal struct {
-	Path       string // of the file
+	Path       string // path of the file
 	Ledger     string // URL of the ledger; lines belong to one ledger
 	Credential string
 
@@ -63,12 +62,12 @@ func (j *Journal) open(ctx context.Context) (*sqlite.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The lines outlive a killed process; what must outlive a power cut is flushed by Spend.
+	// Lines outlive a killed process anyway. Spend flushes those that must outlive a power cut.
 	if _, err := db.Write.ExecContext(ctx, "PRAGMA synchronous = normal"); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if j.db != nil {
-		j.db.Close() // its file is gone
+		j.db.Close() // the file was removed
 	}
 	j.db = db
 	return db, nil
@@ -104,7 +103,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// missing reports whether there is no file, and so no line.
+// missing reports whether there is no file yet.
 func (j *Journal) missing() bool {
 	_, err := os.Stat(j.Path)
 	return errors.Is(err, fs.ErrNotExist)
@@ -118,7 +117,7 @@ func (j *Journal) Due() bool {
 	if now.Before(j.next) {
 		return false
 	}
-	j.next = now.Add(lookAgain)
+	j.next = now.Add(lookInterval)
 	return true
 }
 
@@ -149,7 +148,7 @@ func (j *Journal) Spend(ctx context.Context, b quota.Booking, atMost int64) (
 	if err != nil || earlier != "" {
 		return map[string]int64{}, earlier, err
 	}
-	_, err = db.Write.ExecContext(ctx, "PRAGMA wal_checkpoint") // which flushes the disk
+	_, err = db.Write.ExecContext(ctx, "PRAGMA wal_checkpoint") // flushes to disk
 	return left, "", err
 }
 
@@ -173,7 +172,7 @@ func keyOf(b quota.Booking) sql.NullString {
 	return sql.NullString{String: b.Call.Key, Valid: b.Spent && b.Call.Key != ""}
 }
 
-// left returns what the costs leave of atMost, by bucket. Errors: quota.ErrOutageSpent.
+// left returns the units of atMost left after the costs, by bucket. Errors: quota.ErrOutageSpent.
 func (j *Journal) left(ctx context.Context, tx *sql.Tx, costs []quota.Cost, atMost int64) (
 	map[string]int64, error) {
 	left := map[string]int64{}
@@ -229,7 +228,7 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 		if err != nil || len(used) == 0 && !b.Lost {
 			return err
 		}
-		if b.Lost { // 0 units of a bucket replace what the ledger recorded
+		if b.Lost { // costs of 0 units take back what the ledger recorded
 			for _, c := range b.Call.Costs {
 				matches := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
 				if !slices.ContainsFunc(used, matches) {

@@ -50,8 +50,8 @@ func OpenFile(ctx context.Context, path string) (*Ledger, error) {
 	return l, nil
 }
 
-// CheckURL reports what is wrong with a ledger's URL without opening it, and without repeating it:
-// it may hold a password.
+// CheckURL checks a ledger's URL without opening it. Errors do not repeat the URL, which may
+// contain a password.
 func CheckURL(ledgerURL string) error {
 	switch s := scheme(ledgerURL); {
 	case s == "sqlite":

@@ -13,8 +13,8 @@ import (
 // Store stores the data of a ledger. It makes no decisions.
 type Store interface {
 	// Update calls decide with the data in scope, and writes the change that it returns, in one
-	// atomic step. An error of decide is returned, and nothing is written. decide may be called
-	// again.
+	// atomic step. If decide returns an error, Update returns it and writes nothing. Update may
+	// call decide again.
 	Update(ctx context.Context, scope quota.Scope,
 		decide func(*quota.Account) (quota.Change, error)) error
 	// View calls read with a consistent snapshot of the data in scope.
@@ -30,7 +30,7 @@ type Store interface {
 	Check(ctx context.Context, credential, bucket string, repair bool) ([]quota.Finding, error)
 	// Mark returns a text that changes whenever anything in the buckets does.
 	Mark(ctx context.Context, credential string, buckets []string) (string, error)
-	// AddDenials adds to the stored denials.
+	// AddDenials adds denials to the stored ones.
 	AddDenials(ctx context.Context, credential string, denials []quota.Denial) error
 	// Denials lists the denials in the hours since a time, oldest first.
 	Denials(ctx context.Context, credential string, since time.Time) ([]quota.Denial, error)
@@ -41,9 +41,9 @@ type Store interface {
 
 // Ledger is the log of charges: the rule of package quota, over a store. Each method that changes
 // it is one atomic step, decided at the time of the ledger's own clock. Errors are
-// quota.ErrUnreachable when the ledger did not respond, quota.ErrLedgerUnusable when a person must
-// repair it first, quota.ErrMalformed for a request that its Check refuses, and otherwise as
-// stated. quotatest is the contract.
+// quota.ErrUnreachable if the ledger did not respond, quota.ErrLedgerUnusable if a person must
+// repair it first, quota.ErrMalformed for a request that its Check refuses, and as documented.
+// quotatest is the contract.
 type Ledger struct {
 	Store
 	quota.DenialCounter
@@ -53,9 +53,9 @@ type Ledger struct {
 	Observe func(Operation)
 }
 
-// Operation is a call of a method of a Ledger that has returned.
+// Operation is a completed call of a method of a Ledger.
 type Operation struct {
-	Name       string // of the method: charge, reserve, settle, cancel, suspend, usage, …
+	Name       string // method: charge, reserve, settle, cancel, suspend, usage, …
 	Took       time.Duration
 	Err        error
 	Credential string
@@ -63,7 +63,7 @@ type Operation struct {
 	Decision   quota.Decision // of these; of cancel, the one that is cancelled
 }
 
-// done passes an operation to Observe. It is deferred, with the time at which the operation began.
+// done passes an operation that began at a time to Observe. Callers defer it.
 func (l *Ledger) done(op Operation, began time.Time, d *quota.Decision, err *error) {
 	if l.Observe == nil {
 		return
@@ -93,15 +93,15 @@ var (
 	_ quota.Claims       = (*Ledger)(nil)
 )
 
-// Charger is a store that decides some charges itself, as the rule would.
+// Charger is a store that decides some charges itself, by the same rule.
 type Charger interface {
 	// TryCharge returns false if it leaves the charge to Update.
 	TryCharge(ctx context.Context, c quota.Charge) (d quota.Decision, decided bool, err error)
 }
 
-// step decides, and writes the change. It repeats that until all holds that lapse together are
-// written and all entries for a new rate are read, because each time handles a bounded number of
-// entries. The store may decide after the caller has returned, so the result is a copy.
+// step decides and writes the change. It repeats that until all lapsed holds are written and all
+// entries for a new rate are read, because each step handles a bounded number of entries. The
+// result is a copy, because the store may decide after the caller has returned.
 func step[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	decide func(*quota.Account) (T, error)) (result T, err error) {
 	read := make(quota.Reading)
@@ -139,12 +139,12 @@ func ask[Q quota.Request, T any](ctx context.Context, l *Ledger, request Q,
 	})
 }
 
-// only adapts a decision whose only result is an error.
+// only adapts a decision without a result other than the error.
 func only(decide func(*quota.Account) error) func(*quota.Account) (struct{}, error) {
 	return func(a *quota.Account) (struct{}, error) { return struct{}{}, decide(a) }
 }
 
-// lapsed writes the entries of holds in a bucket that have lapsed, before the log is read.
+// lapsed writes the entries of lapsed holds in a bucket, before the log is read.
 func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
 	var pending bool
@@ -163,8 +163,8 @@ func (l *Ledger) lapsed(ctx context.Context, credential, bucket string) error {
 }
 
 // Charge takes c.Costs, all or nothing, or returns when they would fit. A denial changes nothing.
-// Errors: CostExceedsLimitError (with a Decision that says Never), ErrNoBucket, ErrKeyReused,
-// ErrNoReservation, ErrReservationShort.
+// Errors: CostExceedsLimitError (with Decision.Never), ErrNoBucket, ErrKeyReused, ErrNoReservation,
+// ErrReservationShort.
 func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, err error) {
 	op := Operation{Name: "charge", Credential: c.Credential, Labels: c.Labels}
 	defer l.done(op, time.Now(), &d, &err)
@@ -179,8 +179,8 @@ func (l *Ledger) Charge(ctx context.Context, c quota.Charge) (d quota.Decision, 
 	return d, nil
 }
 
-// Reserve sets r.Costs aside, all or nothing, until r.TTL has passed, or returns when they would
-// fit. What happens then is r.Lapse. Errors as for Charge.
+// Reserve sets r.Costs aside, all or nothing, or returns when they would fit. After r.TTL they
+// lapse as r.Lapse requires. Errors as for Charge.
 func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision, err error) {
 	op := Operation{Name: "reserve", Credential: r.Credential, Labels: r.Labels}
 	defer l.done(op, time.Now(), &d, &err)
@@ -190,12 +190,12 @@ func (l *Ledger) Reserve(ctx context.Context, r quota.Reserve) (d quota.Decision
 	return d, nil
 }
 
-// Settle ends a reservation: in each bucket it writes an entry of what was used, now, and gives the
-// rest back. It checks no limit, since the upstream has billed what was used beyond the
-// reservation. Of a reservation that lapsed into entries (LapseCharge) it takes off what was not
-// used, and appends what was used beyond. A second settlement gets the answer of the first. Errors:
-// ErrNoReservation, ErrReservationShort with s.Within, ErrKeyReused when it was settled with other
-// costs, ErrSettledLate when too many entries came after those of the lapse.
+// Settle ends a reservation: in each bucket it writes an entry of the units used, stamped now, and
+// gives the rest back. It checks no limit, because the upstream has billed even units beyond the
+// reservation. If the reservation has lapsed into entries (LapseCharge), Settle takes unused units
+// off them, or appends the units used beyond them. A second settlement gets the answer to the
+// first. Errors: ErrNoReservation, ErrReservationShort with s.Within, ErrKeyReused if it was
+// settled with other costs, ErrSettledLate if too many entries follow those of the lapse.
 func (l *Ledger) Settle(ctx context.Context, s quota.Settle) (d quota.Decision, err error) {
 	op := Operation{Name: "settle", Credential: s.Credential, Labels: s.Labels}
 	defer l.done(op, time.Now(), &d, &err)
@@ -222,7 +222,7 @@ func (l *Ledger) Learn(ctx context.Context, q quota.Learn) (learned quota.Learne
 	return ask(ctx, l, q, (*quota.Account).Learn)
 }
 
-// Cancel removes the charge c that d allowed from every bucket, along with its idempotency key.
+// Cancel removes the charge c that d allowed from every bucket, and its idempotency key.
 // Errors: ErrNoEntry.
 func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (err error) {
 	op := Operation{Name: "cancel", Credential: c.Credential, Labels: c.Labels}
@@ -236,8 +236,8 @@ func (l *Ledger) Cancel(ctx context.Context, c quota.Charge, d quota.Decision) (
 }
 
 // Adjust corrects the log: it adds an entry, or takes units off the newest entries and records a
-// note. It is atomic and checks no limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and
-// ErrNoEntry when too many entries came after those that it would change.
+// note. It checks no limit. Errors: ErrSpanChanged, ErrSpanShort, ErrKeyReused, and ErrNoEntry if
+// too many entries follow those that it would change.
 func (l *Ledger) Adjust(ctx context.Context, x quota.Adjust) (d quota.Decision, err error) {
 	return ask(ctx, l, x, (*quota.Account).Adjust)
 }
@@ -251,7 +251,7 @@ func (l *Ledger) Suspend(ctx context.Context, s quota.Suspension) (err error) {
 	return err
 }
 
-// Usage reports on the buckets of limits, in their order, as one consistent picture.
+// Usage returns the usage of the buckets of limits, in that order, at one moment.
 func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Limit) (
 	usage quota.Usage, err error) {
 	defer l.done(Operation{Name: "usage", Credential: credential}, time.Now(), nil, &err)
@@ -268,7 +268,7 @@ func (l *Ledger) Usage(ctx context.Context, credential string, limits []quota.Li
 	return usage, err
 }
 
-// Reservations lists what is set aside in the bucket and not yet expired, oldest first.
+// Reservations returns the unexpired reservations of the bucket, oldest first.
 func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	list []quota.Reservation, err error) {
 	scope := quota.Scope{Credential: credential, Buckets: []string{bucket}}
@@ -279,7 +279,7 @@ func (l *Ledger) Reservations(ctx context.Context, credential, bucket string) (
 	return list, err
 }
 
-// Entries lists the log of one bucket, oldest first.
+// Entries returns the log of one bucket, oldest first.
 func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
 	if err := l.lapsed(ctx, q.Credential, q.Bucket); err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (l *Ledger) Entries(ctx context.Context, q quota.Query) ([]quota.Entry, err
 	return q.Entries(stored)
 }
 
-// Takings lists the units that Adjust took off the entries of one bucket, oldest first. Units are
+// Takings returns the units that Adjust took off the entries of one bucket, oldest first. Units are
 // positive, and Total is 0. At is the end of the corrected span, or the time of the correction if
 // that was earlier.
 func (l *Ledger) Takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {

@@ -16,10 +16,10 @@ type TailLine struct {
 	TakenBack bool
 }
 
-// TailNews is what happened since the last call.
+// TailNews is what has happened since the last call.
 type TailNews struct {
 	Lines []TailLine // oldest first
-	Notes []string   // messages that no line can express
+	Notes []string   // messages about changes that no line can express
 }
 
 // TailLedger is what a Tail reads.
@@ -48,17 +48,17 @@ type Tail struct {
 	readAt    time.Time
 }
 
-// The log is read when its mark has changed, and in any case every readEvery, because an expired
-// reservation becomes an entry only when it is read. The buckets are listed every listEvery, so
-// that a new one appears soon. Listing can be slow on a server with much other data, so it may
-// take at most a hundredth of the time.
+// A Tail reads the log when its mark has changed, and at least every readEvery, because only a read
+// turns an expired reservation into an entry. It lists the buckets every listEvery, so that a new
+// one appears soon. Listing can be slow on a server with much other data, so it may take at most a
+// hundredth of the time.
 const (
 	readEvery  = 10 * time.Second
 	listEvery  = time.Second
 	listAtMost = 100
 )
 
-// TailStart selects the initial entries: those after Since, at most the Newest of each bucket (0
+// TailStart selects the initial entries: those after Since, and only the Newest of each bucket (0
 // for all).
 type TailStart struct {
 	Since  time.Time

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxRecent is how many entries of a bucket are remembered to detect their changes: charges are
-// cancelled within moments, and late settlements come soon.
+// maxRecent is how many entries of a bucket are remembered to detect changes. Charges are cancelled
+// within moments, and late settlements come soon.
 const maxRecent = 5000
 
 // bucket is the state of following one bucket's log.
@@ -43,7 +43,7 @@ func (b *bucket) first(ctx context.Context, l quota.EntryReader, q quota.Query) 
 	return entries, err
 }
 
-// find sets newest to the last entry up to a time; the zero time means the last of all.
+// find sets newest to the last entry up to until, or the last of all if until is zero.
 func (b *bucket) find(ctx context.Context, l quota.EntryReader, until time.Time) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: until, Limit: 1}
 	entries, err := l.Entries(ctx, q)
@@ -54,8 +54,8 @@ func (b *bucket) find(ctx context.Context, l quota.EntryReader, until time.Time)
 	return err
 }
 
-// read adds the bucket's new entries. It reads the newest known entry again: if that has not
-// changed, running total included, nothing before it has.
+// read adds the bucket's new entries. It reads the newest known entry again: if that entry and its
+// running total are unchanged, so are all earlier ones.
 func (b *bucket) read(ctx context.Context, l quota.EntryReader, news *TailNews) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
 	before := b.newest
@@ -90,8 +90,8 @@ func (b *bucket) remember(entries []quota.Entry) {
 	b.recent = slices.Clone(b.recent[max(0, len(b.recent)-maxRecent):])
 }
 
-// compare reads the reported entries again, and adds what was taken back. The ledger drops old
-// entries when later ones come, which does not count.
+// compare reads the reported entries again, and adds what was taken back. Old entries that the
+// ledger has trimmed do not count.
 func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota.Entry,
 	news *TailNews) error {
 	if len(later) > 0 {
@@ -112,8 +112,8 @@ func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota
 	for _, e := range now {
 		left[e.At] = e
 	}
-	const mostAtOnce = 100 // more than these were not cancelled one by one
-	if len(now) == 0 && len(b.recent) > mostAtOnce {
+	const maxAtOnce = 100 // more were not cancelled one by one: the log was replaced
+	if len(now) == 0 && len(b.recent) > maxAtOnce {
 		news.replaced(b.credential, b.name)
 	} else {
 		news.takeBack(b.recent, left)

@@ -9,8 +9,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Bucket is one bucket in memory. It implements quota.Log. It can be used without a Store, to make
-// charges at moments that the caller chooses: see Charge.
+// Bucket is one bucket in memory. It implements quota.Log. Use it without a Store to charge at
+// times of your choice: see Charge.
 type Bucket struct {
 	quota.Bucket
 	entries []quota.LogEntry // oldest first
@@ -25,8 +25,7 @@ func NewBucket(credential, name string) *Bucket {
 	return b
 }
 
-// Add adds an entry of the past. Entries are added in the order of their stamps, in Unix
-// microseconds.
+// Add adds a past entry. Entries must be added in the order of their stamps, in Unix microseconds.
 func (b *Bucket) Add(at, units int64) {
 	total := units
 	if n := len(b.entries); n > 0 {
@@ -35,9 +34,8 @@ func (b *Bucket) Add(at, units int64) {
 	b.entries = append(b.entries, quota.LogEntry{At: at, Units: units, Total: total})
 }
 
-// Charge decides on a charge to buckets at a moment, in Unix microseconds, as a ledger whose clock
-// shows that moment. The buckets are those of the costs, in their order. Errors are those of
-// quota.Ledger.Charge.
+// Charge decides on a charge as a ledger does whose clock shows now, in Unix microseconds. buckets
+// are the buckets of the costs, in that order. Errors are those of Ledger.Charge.
 func Charge(now int64, buckets []*Bucket, c quota.Charge) (d quota.Decision, err error) {
 	a := quota.Account{Now: now}
 	for _, b := range buckets {

@@ -21,7 +21,7 @@ type Store struct {
 	changes  int64
 }
 
-// account is what is kept of one credential.
+// account is the data of one credential.
 type account struct {
 	buckets map[string]*Bucket
 	answers map[string]quota.Answer
@@ -39,7 +39,7 @@ func (s *Store) account(credential string) *account {
 	return s.accounts[credential]
 }
 
-// bucket returns a bucket; one that was never used is not kept until it is changed.
+// bucket returns a bucket. It does not store an unused one: the first change does.
 func (a *account) bucket(credential, name string) *Bucket {
 	b := a.buckets[name]
 	if b == nil {
@@ -137,7 +137,7 @@ func (s *Store) BucketsOf(_ context.Context, credential string) (all []quota.Buc
 	return all, nil
 }
 
-// AddDenials implements ledger.Store. Denials of a day that is full lose their labels.
+// AddDenials implements ledger.Store. Denials of a full day lose their labels.
 func (s *Store) AddDenials(_ context.Context, credential string, denials []quota.Denial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Store) Denials(_ context.Context, credential string, since time.Time) (
 	return all, nil
 }
 
-// Check implements ledger.Store: nothing else writes what is in memory.
+// Check implements ledger.Store. It finds nothing, because no other program writes the memory.
 func (s *Store) Check(context.Context, string, string, bool) ([]quota.Finding, error) {
 	return nil, nil
 }

@@ -1,5 +1,4 @@
-// Package queue batches concurrent calls: one goroutine, or two, does the work of all that are
-// queued.
+// Package queue batches concurrent calls: one or two goroutines do the work of all queued callers.
 package queue
 
 import (
@@ -27,9 +26,9 @@ func (o *Op[W]) Context() context.Context { return o.ctx }
 // Queue holds operations that no worker has taken yet. A worker is a goroutine that runs while
 // operations are queued. The zero Queue is empty.
 type Queue[W any] struct {
-	// Two allows two workers at a time, the second once eight operations wait and as many as the
-	// first has taken. Batches stay large, and one is in progress while the callers of the other
-	// queue again.
+	// Two allows a second worker once at least eight operations wait, and at least as many as the
+	// first worker has taken. Batches stay large, and one is in progress while the callers of the
+	// other queue again.
 	Two bool
 
 	mu      sync.Mutex
@@ -40,9 +39,9 @@ type Queue[W any] struct {
 	ended   sync.WaitGroup
 }
 
-// Ask queues o and returns when it is answered. Workers call work, which takes operations and
-// answers them. If ctx ends before o was taken, o leaves the queue. If it ends later, Ask waits for
-// the answer if wait is true. Without an answer Ask returns ctx's error.
+// Ask queues o and returns once it is answered. Workers call work, which takes operations and
+// answers them. If ctx ends before o is taken, o leaves the queue. If ctx ends later, Ask still
+// waits for the answer if wait is true. Without an answer, Ask returns ctx's error.
 func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) error {
 	o.ctx, o.done = ctx, make(chan struct{})
 	if !q.join(o, work) {
@@ -67,7 +66,7 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) er
 	return nil
 }
 
-// join puts o at the end of the queue, and starts a worker if one is due.
+// join puts o at the end of the queue, and starts a worker if needed.
 func (q *Queue[W]) join(o *Op[W], work func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +77,7 @@ func (q *Queue[W]) join(o *Op[W], work func()) bool {
 	if q.due() {
 		q.ended.Go(func() {
 			for more := true; more; more = q.next() {
-				runtime.Gosched() // callers about to ask join the batch
+				runtime.Gosched() // let callers that are about to ask join the batch
 				work()
 			}
 		})
@@ -97,7 +96,7 @@ func (q *Queue[W]) due() bool {
 	return true
 }
 
-// next reports whether a worker that has ended its work should begin again.
+// next reports whether a worker that has finished should begin again.
 func (q *Queue[W]) next() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,8 +136,8 @@ func (q *Queue[W]) Take(max int) []*Op[W] {
 	return batch
 }
 
-// Send takes operations and passes them to send. A lone operation ends with its caller's context,
-// others do not, because each caller may leave.
+// Send takes operations and passes them to send. The context is the caller's for a single
+// operation. For several it never ends, because each caller may leave.
 func (q *Queue[W]) Send(max int, send func(context.Context, []*Op[W])) {
 	batch := q.Take(max)
 	if len(batch) == 0 { // all callers have left
@@ -152,7 +151,7 @@ func (q *Queue[W]) Send(max int, send func(context.Context, []*Op[W])) {
 	q.Answer(batch)
 }
 
-// Answer ends operations that were taken, and puts again back at the front of the queue.
+// Answer answers the operations done, and returns those in again to the front of the queue.
 func (q *Queue[W]) Answer(done []*Op[W], again ...*Op[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -178,8 +177,8 @@ func (q *Queue[W]) State() (waiting int, closed bool) {
 	return len(q.waiting), q.closed
 }
 
-// Queues holds a queue per key. Queues are never removed, so keys must be few. The zero value has
-// none.
+// Queues has a queue per key. Queues are never removed, so there must be few keys. The zero value
+// is empty.
 type Queues[K comparable, W any] struct {
 	// One allows one worker at a time in each queue, instead of two: see Queue.Two.
 	One bool

@@ -16,20 +16,20 @@ type bucket struct {
 	snap   *snapshot
 	damage error // the first problem found in it
 
-	number int              // in the snapshot, from 1 on
-	memory keptState        // what this process remembers
-	apart  bool             // its holds are read after the snapshot
+	number int              // position in the snapshot, from 1
+	memory keptState        // the cached state
+	apart  bool             // the holds are read after the snapshot
 	state  string           // as stored; "" for none
-	member string           // the newest of the stored log; "" for an empty one
-	stored quota.LogEntry   // that entry
-	totals []knownTotal     // looked up so far
+	member string           // newest member of the stored log; "" for an empty log
+	stored quota.LogEntry   // the entry of member
+	totals []knownTotal     // totals looked up so far
 	lapsed map[string]int64 // stamps of the entries of lapsed reservations
 
 	changes
 }
 
-// knownTotal is the running total before any window that starts after one stamp and not after
-// another.
+// knownTotal is the running total before any window that starts later than after and not later than
+// until.
 type knownTotal struct{ after, until, total int64 }
 
 func newBucket(snap *snapshot, name string) *bucket {
@@ -72,7 +72,7 @@ func (b *bucket) parse(r *reply) {
 	}
 }
 
-// complete reads the state, with the holds, and checks that they are what was written.
+// complete reads the state and the holds, and checks them against the digest.
 func (b *bucket) complete(holds []any) {
 	var damage error
 	for pair := range slices.Chunk(holds, 2) {
@@ -153,7 +153,7 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 	return t.total, err
 }
 
-// addedFrom returns the index of the first added entry stamped at a time or later.
+// addedFrom returns the index of the first added entry stamped at or later.
 func (b *bucket) addedFrom(at int64) int {
 	return sort.Search(len(b.added), func(i int) bool { return b.added[i].At >= at })
 }
@@ -172,7 +172,7 @@ func (b *bucket) parseWindow(r *reply) {
 	}
 }
 
-// totalBefore returns the total before a stamp, by the first two entries from then on.
+// totalBefore returns the total before start, given the first two entries from then on.
 func (b *bucket) totalBefore(start int64, entries []quota.LogEntry) (knownTotal, error) {
 	t := knownTotal{after: start - 1, until: quota.Never, total: b.stored.Total}
 	if len(entries) > 0 {

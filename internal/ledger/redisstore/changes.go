@@ -7,18 +7,18 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// changes holds the changes of a bucket by decisions on a snapshot.
+// changes collects the changes of a bucket by the decisions on a snapshot.
 type changes struct {
 	written  bool // anything changed
 	renewed  bool // the state must be written
 	newState string
-	from     int64            // stamp from which the log is rewritten; 0 for none
-	added    []quota.LogEntry // from that stamp on, or after all others
+	from     int64            // stamp from which added replaces the log; 0 to append
+	added    []quota.LogEntry // new entries
 	sums     quota.Tally
 	holds    map[string]string // by reservation, "" for a removed one
 	put      map[string]int64  // stamps of reservations that have become entries, 0 for settled ones
 	notes    []quota.LogEntry
-	keep     int64 // µs that entries were kept before, if they are kept longer now
+	keep     int64 // previous State.Keep, if entries are kept longer now
 }
 
 // apply applies a change of the buckets in scope to the snapshot.
@@ -82,17 +82,17 @@ func (b *bucket) count(entries []quota.LogEntry, times int64) {
 	}
 }
 
-// dayMillis is how many ms a log lasts longer than its newest entry is needed, and the state longer
-// than the log.
+// dayMillis is how much longer a log lasts than its newest entry is needed, and the state than the
+// log, in ms.
 const dayMillis = day / 1000
 
-// keeps returns for how many ms entries are kept.
+// keeps returns how long entries are kept, in ms.
 func (b *bucket) keeps() int64 {
 	return max(b.State.Keep, quota.Retention.Microseconds()) / 1000
 }
 
-// lasts returns for how many ms the state and the holds must be kept: a day longer than the log and
-// any hold, and past every time in the state.
+// lasts returns how long the state and the holds must be kept, in ms: a day longer than the log,
+// any hold, and every time in the state.
 func (b *bucket) lasts() int64 {
 	until := max(b.snap.now, b.State.SuspendedUntil, b.State.ResetAt, b.State.Floor)
 	for _, h := range b.Holds {
@@ -101,8 +101,8 @@ func (b *bucket) lasts() int64 {
 	return (until-b.snap.now)/1000 + b.keeps() + 2*dayMillis
 }
 
-// write adds the commands that write the changes of the bucket. The first of them needs memory if
-// any does.
+// write adds the commands that write the changes of the bucket. If any of them needs memory, the
+// first does.
 func (b *bucket) write(c *commands) {
 	log, state := b.key("log"), b.key("state")
 	keeps, hourly := b.keeps()+dayMillis, b.hourly()
@@ -136,16 +136,16 @@ func (b *bucket) write(c *commands) {
 	}
 }
 
-// list adds the commands that list the bucket. The list of an idle credential lasts a year longer
-// than the bucket, because other buckets in it may last longer than this one.
+// list adds the commands that add the bucket to the list of buckets. The list outlasts the bucket
+// by a year, because other buckets in it may last longer.
 func (b *bucket) list(c *commands) {
 	lasts := b.lasts()
 	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
 	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
 }
 
-// hourly reports whether the changes renew the expiry of the log: the first entry of each hour
-// does, and so does a change of older entries.
+// hourly reports whether the changes renew the expiry of the log. The first entry of each hour and
+// changes of older entries do.
 func (b *bucket) hourly() bool {
 	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
 		b.stored.At/(day/24) != b.added[0].At/(day/24))
@@ -167,7 +167,7 @@ func (b *bucket) writeSums(c *commands, hourly bool) {
 	if len(b.added) > 0 && !hourly {
 		delete(days, sumsKey(b.Credential, b.Name, b.stored.At))
 	}
-	if b.keep != 0 { // sums of earlier entries last longer, too
+	if b.keep != 0 { // sums of earlier entries last longer now
 		for at := b.snap.now - 2*(b.keep+2*day); at < b.snap.now; at += day {
 			days[sumsKey(b.Credential, b.Name, at)] = true
 		}
@@ -198,7 +198,7 @@ func (b *bucket) putHolds(c *commands) (removals []any) {
 	c.addAll("HSET", holds, put)
 	c.addAll("ZADD", lapsed, stamps)
 	c.addAll("ZREM", lapsed, settled)
-	if len(put) > 0 || b.keep != 0 { // not when one is removed: it lasted long enough
+	if len(put) > 0 || b.keep != 0 { // a removal needs no later expiry
 		c.add("PEXPIRE", holds, b.lasts())
 	}
 	if len(stamps) > 0 {
@@ -207,7 +207,7 @@ func (b *bucket) putHolds(c *commands) (removals []any) {
 	return removals
 }
 
-// write adds the command that keeps the answer or forgets it.
+// write adds the command that stores or deletes the answer.
 func (a *answer) write(c *commands, now int64) {
 	if a.now == nil {
 		c.add("DEL", a.key)

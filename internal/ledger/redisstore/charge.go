@@ -21,17 +21,17 @@ const (
 	maxLimits = 4  // of a bucket
 )
 
-// charge is one plain charge in the queue of its bucket and limits.
+// charge is a queued plain charge.
 type charge struct {
 	request  quota.Charge
 	limits   []quota.Limit
 	decision quota.Decision
-	decided  bool // else it is left to the rule
+	decided  bool // false: left to the rule
 	err      error
 }
 
-// plain returns the limits of a charge that charge.lua can decide: of one bucket, under a few
-// sliding or calendar windows, without a key, a draw or observation.
+// plain returns the limits of a charge that charge.lua can decide: one bucket, a few sliding or
+// calendar windows, no key, no draw, no observation.
 func (s *Store) plain(c quota.Charge) ([]quota.Limit, bool) {
 	if s.Slow || len(c.Costs) != 1 || c.Key != "" || c.Reservation != "" || c.Observe || c.DryRun {
 		return nil, false
@@ -43,8 +43,8 @@ func (s *Store) plain(c quota.Charge) ([]quota.Limit, bool) {
 	return limits, len(limits) <= maxLimits && !slices.ContainsFunc(limits, odd)
 }
 
-// TryCharge decides a plain charge inside Redis, together with those that are queued on the bucket.
-// It returns false if nothing was decided: the caller then uses Update.
+// TryCharge decides a plain charge inside Redis, together with others that are queued on the
+// bucket. It returns false if the caller must use Update instead.
 func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, bool, error) {
 	limits, ok := s.plain(c)
 	if !ok {
@@ -67,8 +67,8 @@ func groupName(c quota.Charge, limits []quota.Limit) string {
 	return name
 }
 
-// maxHot bounds the runs of charge.lua for one group. It runs again while another process has the
-// lock, and after a wrong guess of the server's time.
+// maxHot is the maximum number of runs of charge.lua for one group. It runs again while another
+// process has the lock, and after a wrong guess of the server's time.
 const maxHot = 5
 
 // chargeAll decides a group. Charges that the script leaves stay undecided.
@@ -159,7 +159,7 @@ func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
 	return append(args, lines...)
 }
 
-// decide makes a decision of one charge's part of the reply.
+// decide converts one charge's part of the reply to a decision.
 func (w *charge) decide(now, kind, remaining, at, limit int64) {
 	cost := w.request.Costs[0]
 	d := quota.Decision{Allowed: kind == 1, At: quota.StampTime(now),

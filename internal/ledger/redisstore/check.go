@@ -15,9 +15,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Check compares a bucket with its own entries, and with repair writes what follows from these. It
-// reads the entries in pages. A repair has the lock of the credential, so that other writers wait,
-// and where it changes entries the bucket cannot be used until all of them are written.
+// Check compares a bucket with its own entries, which it reads in pages. A repair writes what
+// follows from the entries. It holds the credential's lock, so that other writers wait. If it
+// changes entries, the bucket cannot be used until all of them are written.
 func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
 	found []quota.Finding, err error) {
 	err = s.race(ctx, credential, func() (string, error) {
@@ -44,8 +44,8 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 	return found, err
 }
 
-// checked is a bucket under check, with the findings. After an error, or a result other than done,
-// its methods do nothing.
+// checked is a bucket under check, with the findings. Its methods do nothing after an error, or a
+// result other than done.
 type checked struct {
 	*quota.Audit
 	s      *Store
@@ -53,20 +53,20 @@ type checked struct {
 	repair bool
 
 	*bucket
-	state      string      // as stored now
-	oldest     string      // member of the log
+	state      string      // the stored state
+	oldest     string      // oldest member of the log
 	storedSums quota.Tally // by day
-	listed     bool        // in the list of buckets
+	listed     bool        // the bucket is in the list of buckets
 	unread     []any       // notes that cannot be read
 	result     string
 	err        error
 }
 
 const (
-	// underRepair begins the state of a bucket while a repair writes its entries: no decision
+	// underRepair begins the state of a bucket while a repair writes its entries. No decision
 	// accepts such a state.
 	underRepair = "repair "
-	repairTime  = 10 * time.Second // of the lock, for one page
+	repairTime  = 10 * time.Second // expiry of the lock, renewed with each page
 )
 
 // check checks a bucket. With repair, it also corrects what it finds.
@@ -93,14 +93,14 @@ func (s *Store) check(ctx context.Context, credential, bucket string, repair boo
 	} else if c.err == nil && c.result == done {
 		cmds := &commands{credential: c.Credential}
 		cmds.guardString(c.key("state"), c.state)
-		cmds.guardEnd("ZRANGE", c.key("log"), c.oldest) // sums follow what is forgotten
+		cmds.guardEnd("ZRANGE", c.key("log"), c.oldest) // trimming changes the sums
 		c.result, c.err = c.s.send(c.ctx, cmds, 0)
 	}
 	return c
 }
 
-// read reads everything but the entries, all of one moment, and returns the stamp of the newest
-// entry. It checks the digests of the state and of the stored holds, not of those in this process.
+// read reads everything but the entries, at one moment, and returns the stamp of the newest entry.
+// It checks the digests of the stored state and holds, not of those that this process cached.
 func (c *checked) read() (newest string) {
 	log := c.key("log")
 	var state *redis.StringCmd
@@ -173,7 +173,7 @@ func (c *checked) checkHolds(stored map[string]string) {
 	}
 }
 
-// days yields the days of which sums are kept. An earlier entry is in no window.
+// days yields the days that have sums. No window contains an earlier entry.
 func (c *checked) days() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		at := c.firstDay()
@@ -185,8 +185,8 @@ func (c *checked) days() iter.Seq[int64] {
 
 func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
 
-// checkEntries checks the entries up to a stamp, and with repair writes what is wrong with them.
-// Totals begin with that of the first readable entry.
+// checkEntries checks the entries up to a stamp, and with repair corrects them. Totals begin with
+// that of the first readable entry.
 func (c *checked) checkEntries(newest string) {
 	log := c.key("log")
 	for after, full := "-inf", true; full && c.err == nil && c.result == done; {

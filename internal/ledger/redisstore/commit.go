@@ -11,13 +11,13 @@ import (
 // The results of a commit.
 const (
 	done   = "done"
-	locked = "locked" // by another process
+	locked = "locked" // another process has the lock
 	raced  = "changed"
 	late   = "late" // this process was stopped since the snapshot
 )
 
-// commit writes what decisions have changed in the snapshot, all or nothing, if the snapshot still
-// stands. Without changes it only reads.
+// commit writes the changes of the snapshot, all or nothing, if the snapshot is still valid.
+// Without changes it only reads.
 func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err error) {
 	c := &commands{credential: snap.credential}
 	for _, b := range snap.order {
@@ -52,8 +52,8 @@ func (s *Store) commit(ctx context.Context, snap *snapshot) (result string, err 
 	return result, err
 }
 
-// unchanged checks that lookups after the snapshot saw the same states. New entries change no older
-// ones.
+// unchanged checks that the states did not change during lookups after the snapshot. New entries do
+// not matter: they change no older ones.
 func (s *Store) unchanged(ctx context.Context, c *commands) (result string, err error) {
 	keys := make([]string, len(c.strings))
 	for i, g := range c.strings {
@@ -71,7 +71,7 @@ func (s *Store) unchanged(ctx context.Context, c *commands) (result string, err 
 	return done, nil
 }
 
-// command is one command of a list. The args of a guard are what the command must return.
+// command is one command of a list. The args of a guard are the reply that it requires.
 type command struct {
 	name, key string
 	args      []any
@@ -97,15 +97,15 @@ func (c *commands) add(name, key string, args ...any) {
 	c.list = append(c.list, command{name, key, args})
 }
 
-// addAll adds a command with all of the arguments, at most 1,000 at a time.
+// addAll adds a command for all the arguments, repeated for each 1,000.
 func (c *commands) addAll(name, key string, args []any) {
 	for some := range slices.Chunk(args, 1000) {
 		c.add(name, key, some...)
 	}
 }
 
-// counts maps each command that changes a key to one that only reads it, and fails if the key is of
-// another type. The first command of a list needs no such check: nothing was written before it.
+// counts maps each command that changes a key to one that reads it and fails if the key is of
+// another type. The first command of a list needs no such check: nothing is written before it.
 var counts = map[string]string{"HSET": "HLEN", "HINCRBY": "HLEN", "HDEL": "HLEN", "ZADD": "ZCARD",
 	"ZREM": "ZCARD", "ZREMRANGEBYSCORE": "ZCARD"}
 
@@ -121,7 +121,7 @@ func (s *Store) send(ctx context.Context, c *commands, at int64) (string, error)
 		return numbers[key]
 	}
 	var values, ends, checks, list []any
-	for _, g := range c.strings { // their keys follow the lock
+	for _, g := range c.strings { // these keys follow the lock's
 		number(g.key)
 		values = append(values, g.args...)
 	}

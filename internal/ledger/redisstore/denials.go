@@ -20,7 +20,7 @@ const (
 	denialLast  = "t|"
 )
 
-// AddDenials implements ledger.Store. Rows that are new to a full day lose their labels.
+// AddDenials implements ledger.Store. New rows of a full day lose their labels.
 func (s *Store) AddDenials(ctx context.Context, credential string, denials []quota.Denial) error {
 	kept := make(map[string]int64) // fields, by key
 	for _, d := range denials {
@@ -82,8 +82,8 @@ func (s *Store) Denials(ctx context.Context, credential string, since time.Time)
 	return all, nil
 }
 
-// parseDenial reads the fields of one row. A row that cannot be read is left out: nothing is
-// decided by it.
+// parseDenial reads the fields of one row. The caller leaves out rows that cannot be read, because
+// no decision depends on them.
 func parseDenial(day time.Time, row, units, count, last string) (d quota.Denial, err error) {
 	parts := strings.Split(row, "|")
 	if len(parts) != 4 {

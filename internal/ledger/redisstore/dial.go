@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// tlsFiles is the TLS part of a URL: its files, and the name required in server certificates.
+// tlsFiles is the TLS part of a URL.
 type tlsFiles struct {
 	ca, cert, key string // files
-	name          string // required in every server's certificate; "" for the host's
+	name          string // required in every server's certificate; "" for the host name
 	urlHost       string // the first host of the URL
 
-	roots *x509.CertPool // nil for the system's
+	roots *x509.CertPool // nil for the system's roots
 }
 
-// load reads the files, so that a wrong one is found at the start.
+// load reads the files, to report an invalid one at the start.
 func (t *tlsFiles) load() error {
 	if t.ca != "" {
 		text, err := os.ReadFile(t.ca)
@@ -43,8 +43,8 @@ func (t *tlsFiles) load() error {
 	return nil
 }
 
-// own reads the client's certificate. It is read for each connection, so that a renewed certificate
-// is used.
+// own reads the client's certificate. It runs for each connection, so that a renewed certificate
+// takes effect.
 func (t *tlsFiles) own(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.cert, t.key)
 	if err != nil {
@@ -92,8 +92,8 @@ type dialError struct {
 	final bool // retrying does not help: the server speaks no TLS, or its certificate is refused
 }
 
-// dialer returns a dial function, with TLS if t is not nil. Unlike the client's own, it respects
-// the context during a TLS handshake.
+// dialer returns a dial function, with TLS if t is not nil. Unlike the client's own, it ends a TLS
+// handshake with the context.
 func dialer(t *tlsFiles) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,

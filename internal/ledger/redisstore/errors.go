@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// unusable maps the codes of replies that a person must act on to what to do.
+// unusable maps the codes of replies that a person must act on to advice.
 var unusable = map[string]string{
 	"NOAUTH": "it asks for a password: put one into the ledger's URL (redis://:password@host), " +
 		"through the environment",
@@ -29,7 +29,7 @@ var unusable = map[string]string{
 
 const node = "it is a node of a cluster: write redis+cluster:// instead of redis://"
 
-// phrases lists texts in errors, with what to do.
+// phrases lists texts in errors, with advice.
 var phrases = []struct{ text, advice string }{
 	{"Protocol error: unauthenticated", unusable["NOAUTH"]}, // a script has many arguments
 	{"OOM command not allowed", unusable["OOM"]},
@@ -99,7 +99,7 @@ func sentinelTrouble(reason string) error {
 var namedCommand = regexp.MustCompile(`run the '([^']+)' command`)
 
 // missing names what an ACL does not allow. Redis 6 and 7.0 do not name a command that a script
-// calls; doctor tries each.
+// calls, so doctor tries each.
 func missing(text string) string {
 	what := "use the keys quota:*"
 	if m := namedCommand.FindStringSubmatch(text); m != nil {
@@ -110,7 +110,7 @@ func missing(text string) string {
 	return "its ACL does not let this user " + what + ": see User and rights in docs/redis.md"
 }
 
-// notExecutedError marks an error after which certainly nothing was changed.
+// notExecutedError marks an error that certainly changed nothing.
 type notExecutedError struct{ error }
 
 func (e notExecutedError) Unwrap() error      { return e.error }
@@ -132,7 +132,7 @@ func isFinalDial(err error) bool {
 	return is && dial.final
 }
 
-// notSent reports whether there was no connection to send the command on, and soon may be.
+// notSent reports whether there was no connection for the command, but may be one soon.
 func notSent(err error) bool {
 	if dial, is := errors.AsType[*dialError](err); is {
 		return !dial.final

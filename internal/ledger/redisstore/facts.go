@@ -14,21 +14,21 @@ import (
 )
 
 // Facts describes the server of a ledger. A field that the user may not read is zero, and Hidden
-// has the command.
+// contains its command.
 type Facts struct {
 	Version, Role string
 	Cluster       string // "ok" or "fail"; "" for a server outside a cluster
-	Address       string // of the first host of the URL
-	TLS, Password bool   // of our connection
+	Address       string // first host of the URL
+	TLS, Password bool   // whether our connection uses them
 
 	Policy            string // maxmemory-policy
-	MaxMemory, Memory int64  // bytes; MaxMemory is 0 for no bound
-	Evicted           int64  // keys, since the server started
+	MaxMemory, Memory int64  // bytes; MaxMemory is 0 for no limit
+	Evicted           int64  // keys evicted since the server started
 
 	AOF         bool
 	Fsync       string // appendfsync: always, everysec or no
 	Unsaved     int64  // changes since the last snapshot
-	WriteError  string // why it refuses writes, or soon will
+	WriteError  string // why it refuses writes or soon will
 	Replicas    int64
 	MinReplicas int64 // min-replicas-to-write
 
@@ -37,11 +37,11 @@ type Facts struct {
 	Lacks  []string      // required commands that the user may not call
 	Hidden []string      // optional commands that the user may not call
 
-	Masters []Facts // of the masters of a cluster
+	Masters []Facts // one for each master of a cluster
 }
 
-// Rights are the commands that a user of a ledger needs, on the keys quota:*. In a cluster it also
-// needs CLUSTER|SLOTS and ASKING.
+// Rights are the commands that a ledger's user needs on the keys quota:*. In a cluster the user
+// also needs CLUSTER|SLOTS and ASKING.
 var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL PTTL PEXPIRE " +
 	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
 	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE SCAN")
@@ -70,7 +70,7 @@ func Examine(ctx context.Context, ledgerURL, credential string) (Facts, error) {
 	return f, nil
 }
 
-// clock compares the clocks by the fastest of five answers, which is the most exact.
+// clock compares the clocks by the fastest of five replies, which is the most exact.
 func (f *Facts) clock(ctx context.Context, client redis.UniversalClient) error {
 	for range 5 {
 		sent := time.Now()
@@ -176,7 +176,7 @@ try('ZREMRANGEBYSCORE', key, 0, 1) try('SCAN', 0)
 try('PEXPIRE', key, 1000) try('PEXPIREAT', key, 1) try('DEL', key)
 return lacks`
 
-// rights finds the required commands that the server refuses.
+// rights finds the required commands that the user may not call.
 func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, credential string) {
 	key := credentialKey(credential, "rights")
 	refused := func(err error) bool {

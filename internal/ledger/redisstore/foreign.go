@@ -8,8 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// wrongKind is the code of the reply for a key whose type is not the one that a command needs. The
-// reply does not name the key.
+// wrongKind is the code of the reply for a key of the wrong type. The reply does not name the key.
 const wrongKind = "WRONGTYPE"
 
 // foreignError is the reply to a command on a key that another program wrote.
@@ -25,7 +24,7 @@ func (e *foreignError) Error() string {
 
 func (e *foreignError) Unwrap() error { return e.err }
 
-// nameKey returns the error with the key of a command or a script that is of another type.
+// nameKey adds the key of the wrong type to the error of a command or a script.
 func nameKey(ctx context.Context, next redis.ProcessHook, cmd redis.Cmder, err error) error {
 	for _, key := range keysOf(cmd) {
 		command, kind := kindOf(key)

@@ -7,7 +7,7 @@ import (
 )
 
 // Every key of a credential has the same hash tag, so that one charge stays in one slot of a
-// cluster. A key that belongs to no bucket has two colons in a row, since no bucket's name is
+// cluster. A key that belongs to no bucket has two colons in a row, because no bucket's name is
 // empty:
 //
 //	buckets      sorted set of the credential's buckets, by the time in ms at which their state expires
@@ -53,7 +53,7 @@ const (
 	grain = int64(quota.Grain / time.Microsecond)
 )
 
-// dayOf returns the start of the day of UTC that a stored time lies in.
+// dayOf returns the start of a stored time's day in UTC.
 func dayOf(micros int64) int64 { return micros - mod(micros, day) }
 
 func mod(n, by int64) int64 { return ((n % by) + by) % by }

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// maxPage is the maximum number of entries or buckets that one command reads, and of entries or
-// holds that one step of a repair writes, so that no command blocks the server for long.
+// maxPage is the maximum number of entries or buckets that a command reads, and of entries or holds
+// that a step of a repair writes, so that no command blocks the server for long.
 const maxPage = 250
 
 // span picks entries of a sorted set by their stamps.
@@ -24,7 +24,7 @@ type span struct {
 	newest                  bool // the newest come first
 }
 
-// read returns the entries of a span, which it reads in pages, up to the first error.
+// read reads the entries of a span in pages, up to the first error.
 func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry, err error) {
 	for left := picked.most; ; {
 		count := maxPage
@@ -59,7 +59,7 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 	}
 }
 
-// entries returns the oldest entries of a bucket stamped after a time, at most most of them.
+// entries returns the oldest entries of a bucket in a span, at most most of them.
 func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
 	most int) ([]quota.LogEntry, error) {
 	return s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until, most,
@@ -143,8 +143,8 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) ([]quota.Bucke
 	return all, nil
 }
 
-// Unlisted returns the buckets that have a state and are not in the list of buckets. It looks at
-// every key of the server.
+// Unlisted returns the buckets that have a state and are not in the list of buckets. It scans all
+// keys of the server.
 func (s *Store) Unlisted(ctx context.Context, credential string) (names []string, err error) {
 	listed, err := s.listed(ctx, credential)
 	if err != nil {

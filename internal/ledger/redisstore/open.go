@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// quiet stops the client from writing to standard error. Its methods return errors.
+// quiet stops the client from writing errors to standard error, because its methods return them.
 var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}
@@ -51,7 +51,7 @@ func Connect(ctx context.Context, ledgerURL string) (redis.UniversalClient, erro
 	return s.client, nil
 }
 
-// connect returns the client for a URL. It sends no command twice (see once).
+// connect returns a client that sends no command twice (see once).
 func connect(a *address) redis.UniversalClient {
 	quiet()
 	o := a.UniversalOptions
@@ -80,7 +80,7 @@ func connect(a *address) redis.UniversalClient {
 
 const connectTimeout = 10 * time.Second
 
-// inspect refuses servers on which the ledger would not be exact. It accepts a server whose ACL
+// inspect refuses servers on which the ledger would not be exact, but accepts a server whose ACL
 // hides INFO.
 func inspect(ctx context.Context, client redis.UniversalClient, a *address) error {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// How long a call waits for servers that may soon serve again. A failover may take longer; the call
-// then returns ErrUnreachable.
+// How long a call waits for servers that may soon be back. If a failover takes longer, the call
+// returns ErrUnreachable.
 const (
 	restartPatience  = 500 * time.Millisecond
 	failoverPatience = 2 * time.Second
@@ -21,22 +21,22 @@ const (
 
 	firstWait, longestWait = 10 * time.Millisecond, 200 * time.Millisecond
 
-	// reloadEvery is how often a cluster's client reads the map of slots. It also reads the map
-	// after a failed call, but calls to a host that vanished fail only after a timeout.
+	// reloadEvery is how often a cluster's client reads the map of slots. A failed call also
+	// reads it, but a call to a host that vanished fails only after a timeout.
 	reloadEvery = 2 * time.Second
 	reloadWait  = 100 * time.Millisecond // enough for most of these reads
 )
 
-// once is a command that the client does not retry: a charge whose reply was lost may have been
-// recorded, and a retried release or claim finds its own work done. The client follows only the
-// redirections of a cluster.
+// once is a command that the client does not retry, except to follow the redirections of a cluster.
+// A charge whose reply was lost may have been recorded, and a retried release or claim would find
+// its own work done.
 type once struct{ redis.Cmder }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
 
-// resend is a hook that repeats a command while the server certainly has not executed it and soon
-// may. It also names the key of an error for a key of another type: see nameKey.
+// resend is a hook that repeats a command that the server certainly did not execute but soon may.
+// It also adds the key to an error for a key of the wrong type: see nameKey.
 type resend struct {
 	patience time.Duration
 	many     bool                  // other servers can take over
@@ -74,7 +74,7 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // giveUp returns err. After a broken connection another node may serve the slot, so it reloads the
-// map for the caller's next call.
+// map of slots for the next call.
 func (r *resend) giveUp(ctx context.Context, next redis.ProcessHook, cmd redis.Cmder,
 	err error) error {
 	if r.reload != nil && !isReply(err) {
@@ -88,7 +88,7 @@ func (r *resend) giveUp(ctx context.Context, next redis.ProcessHook, cmd redis.C
 	return err
 }
 
-// ProcessPipelineHook sends a pipeline once. It consists of commands on one key each.
+// ProcessPipelineHook sends a pipeline once. Each of its commands is on one key.
 func (*resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
@@ -118,8 +118,8 @@ func (*resend) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // passing maps the codes of temporary replies, sent before a command is executed, to their
-// meanings. Those in unusable are temporary only with several servers: for one server they mean
-// that the URL is wrong.
+// meanings. Codes that are also in unusable are temporary only with several servers: from a single
+// server they mean that the URL is wrong.
 var passing = map[string]string{
 	"LOADING":    "it is loading its data, and serves when that is done",
 	"MASTERDOWN": "it is a replica that has lost its primary",
@@ -134,8 +134,8 @@ var passing = map[string]string{
 const tornSlot = "the cluster has not finished moving this credential's slot; after a resharding " +
 	"that was interrupted, run redis-cli --cluster fix HOST:PORT"
 
-// patienceWith returns how long to repeat a command after err, and what the error means. It returns
-// 0 if the command may have been executed, or repeating does not help.
+// patienceWith returns how long to repeat a command after err, and what the error means: 0 if the
+// command may have been executed or repeating does not help.
 func (r *resend) patienceWith(err error) (patience time.Duration, why string) {
 	if notSent(err) {
 		return r.patience, ""

@@ -9,20 +9,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// snapshot is the data that decisions on a credential see, all of one moment, with their changes.
-// One goroutine uses it.
+// snapshot is the data of one moment for decisions on a credential, with their changes. Only one
+// goroutine uses it.
 type snapshot struct {
 	s          *Store
 	ctx        context.Context
 	credential string
 	now        int64
-	locked     bool // by another process
+	locked     bool // another process has the lock
 	buckets    map[string]*bucket
 	order      []*bucket
 	answers    map[string]*answer
 	searched   bool // logs were read after the snapshot
 
-	wanted  []*answer // the answers to read
+	wanted  []*answer // answers to read
 	windows []window
 	lapses  []lapse
 }
@@ -31,8 +31,8 @@ type snapshot struct {
 type answer struct {
 	name   string
 	key    string
-	stored string        // its text, "" for none
-	now    *quota.Answer // after the decisions, nil for none
+	stored string        // stored text; "" for none
+	now    *quota.Answer // the answer after the decisions; nil for none
 	err    error         // the answer is damaged
 	dirty  bool
 }
@@ -40,7 +40,7 @@ type answer struct {
 // window asks for the total before the first entry in a window.
 type window struct {
 	bucket        *bucket
-	length, start int64 // in µs; a window of the calendar has no length
+	length, start int64 // in µs; the length of a calendar window is 0
 }
 
 // lapse asks for the entry of a reservation.
@@ -49,9 +49,9 @@ type lapse struct {
 	reservation string
 }
 
-// snapshot reads what the scopes name. Errors of a single bucket or answer are kept for the
-// decisions that need it. Many holds are read after the rest, so that no script occupies the server
-// for long: they are of the same moment if they match the state.
+// snapshot reads what the scopes name. It stores errors of a single bucket or answer for the
+// decisions that need it. It reads many holds separately, so that no script blocks the server for
+// long: they are of the same moment if they match the state.
 func (s *Store) snapshot(ctx context.Context, credential string, scopes []quota.Scope) (
 	snap *snapshot, err error) {
 	for range 1 + lostRaces {
@@ -182,7 +182,7 @@ func (snap *snapshot) account(scope quota.Scope) (*quota.Account, error) {
 	return a, nil
 }
 
-// reply is the reply of a script, whose values are read one after the other.
+// reply reads the values of a script's reply one after the other.
 type reply struct {
 	list  []any
 	wrong bool // a value is of another type, or missing

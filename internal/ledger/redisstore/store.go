@@ -1,9 +1,9 @@
 // Package redisstore keeps the logs of a ledger in Redis, for many processes and machines.
 //
-// A decision is made here, on a snapshot (read.lua), and written if the snapshot still stands
-// (commit.lua). Callers that come while another decision of the same process on the credential is
-// under way share the next snapshot and the next commit. A plain charge is decided inside Redis
-// (charge.lua): see TryCharge.
+// The process makes a decision on a snapshot (read.lua) and writes it if the snapshot is still
+// valid (commit.lua). Callers that arrive while another decision of the process on the credential
+// is under way share the next snapshot and commit. Redis itself decides plain charges (charge.lua):
+// see TryCharge.
 package redisstore
 
 import (
@@ -20,17 +20,17 @@ import (
 	"quotabudget/lua"
 )
 
-// Store is a ledger.Store in Redis 5 or newer: one server, Sentinel or Cluster. Open makes it; its
-// methods may be called from many goroutines.
+// Store is a ledger.Store in Redis 5 or newer: one server, Sentinel or Cluster. Open creates it. It
+// is safe for concurrent use.
 type Store struct {
 	// Slow makes the store decide every charge on a snapshot. It must be set before the first use.
 	Slow bool
 
 	client   redis.UniversalClient
-	replicas int                      // number that must confirm a change
+	replicas int                      // number of replicas that must confirm a change
 	scripts  map[string]*redis.Script // by the names of lua.Names
 	holder   string                   // this store's name in locks
-	ahead    atomic.Int64             // last known µs by which the server's clock is ahead
+	ahead    atomic.Int64             // last known lead of the server's clock, in µs
 
 	updates queue.Queues[string, work]   // by credential
 	charges queue.Queues[string, charge] // by credential, bucket and limits
@@ -38,7 +38,7 @@ type Store struct {
 	beforeCommit func() // for tests; nil for none
 
 	states  memo[keptState] // by the key of the state
-	trimDue memo[int64]     // when the oldest entries can be forgotten, by the key of the log
+	trimDue memo[int64]     // when the oldest entries can be deleted, by the key of the log
 }
 
 func newStore(client redis.UniversalClient) *Store {
@@ -58,7 +58,7 @@ func (s *Store) run(ctx context.Context, script string, keys []string, args ...a
 // replicaTime is how long a change waits for the replicas.
 const replicaTime = time.Second
 
-// change runs a script, and waits until the replicas have what it wrote.
+// change runs a script, and waits until enough replicas have confirmed what it wrote.
 func (s *Store) change(ctx context.Context, script string, keys []string,
 	wrote func(*redis.Cmd) bool, args ...any) *redis.Cmd {
 	client, single := s.client.(*redis.Client)
@@ -91,15 +91,15 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	return now.UTC(), explain(err)
 }
 
-// keptState is the state of a bucket that this process read or wrote last, with the holds then.
+// keptState is the last state and holds of a bucket that this process has read or written.
 type keptState struct {
 	text  string
 	state quota.State
 	holds []quota.Hold
 }
 
-// memo remembers a value for each key. It forgets all of them when there are many, since most
-// buckets are no longer used by then.
+// memo caches a value for each key. When there are many it drops them all, because most buckets are
+// no longer in use by then.
 type memo[V any] struct {
 	mu     sync.Mutex
 	values map[string]V

@@ -12,7 +12,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// memberText writes an entry as the log has it: <total>:<units>:<id>:<labels>.
+// memberText writes an entry as a member of the log: <total>:<units>:<id>:<labels>.
 func memberText(e quota.LogEntry) string {
 	return strconv.FormatInt(e.Total, 10) + ":" + strconv.FormatInt(e.Units, 10) + ":" + e.ID +
 		":" + e.Labels
@@ -22,7 +22,7 @@ func memberText(e quota.LogEntry) string {
 func parseEntry(member, stamp string) (e quota.LogEntry, err error) {
 	parts := strings.SplitN(member, ":", 4)
 	if len(parts) != 4 {
-		return e, fmt.Errorf("%.64q is no entry", member)
+		return e, fmt.Errorf("%.64q is not an entry", member)
 	}
 	e.ID, e.Labels = parts[2], parts[3]
 	var errs [3]error
@@ -66,13 +66,13 @@ func parseHold(id, text string) (quota.Hold, error) {
 //
 //	<held> <from> <to> <keep> <revision> <the same five words> <JSON>
 //
-// The hot script reads the words: the units of all holds, the times between which a charge may be
-// decided by the log and these units alone, and for how many µs entries are kept. The words are
-// written twice, and the JSON has a digest of the state and the holds, so that damage to any of
-// them shows. The revision is random: a counter could repeat after a failover.
+// charge.lua reads the words: the units of all holds, the times between which the log and these
+// units suffice to decide a charge, and how long entries are kept, in µs. To reveal damage, the
+// words are written twice, and the JSON has a digest of the state and the holds. The revision is
+// random because a counter could repeat after a failover.
 func stateText(b *quota.Bucket, revision string) string {
 	var held, from int64
-	to := int64(quota.MaxTotal) // the highest number that a script can use
+	to := int64(quota.MaxTotal) // the largest number that a script can represent
 	if b.State.Floor != 0 {
 		from = b.State.Floor + 1
 	}
@@ -85,7 +85,7 @@ func stateText(b *quota.Bucket, revision string) string {
 		to = 0
 	}
 	text, err := json.Marshal(storedState{b.State, b.Recorded(), b.Digest()})
-	if err != nil { // impossible: it has only texts and numbers
+	if err != nil { // impossible: only texts and numbers
 		panic(err)
 	}
 	words := fmt.Sprintf("%d %d %d %d %s", held, from, max(0, to), b.State.Keep, revision)
@@ -128,14 +128,14 @@ func parseAnswer(name, text string) (*quota.Answer, error) {
 	request, decision, found := strings.Cut(rest, "\n")
 	at, err := strconv.ParseInt(expires, 10, 64)
 	if err != nil || !found {
-		return nil, fmt.Errorf("%w: redis: the answer kept for %q is damaged: delete its key, after a "+
-			"look at what was charged (quotactl log)", quota.ErrLedgerUnusable, name)
+		return nil, fmt.Errorf("%w: redis: the answer kept for %q is damaged: see what was "+
+			"charged (quotactl log), then delete its key", quota.ErrLedgerUnusable, name)
 	}
 	return &quota.Answer{Name: name, Request: request, Decision: decision, Expires: at}, nil
 }
 
-// What a sum counts: calls, and the units beyond one for each. Most calls take one unit, so that
-// most charges change one sum.
+// What a sum counts: calls, and units beyond one for each call. Most calls take one unit, so most
+// charges change only one sum.
 const (
 	sumCalls  = "calls"
 	sumBeyond = "beyond"

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	maxTrim = 64 // most entries, and most names of buckets, that are forgotten at once
+	maxTrim = 64 // maximum number of entries, or of bucket names, to delete at once
 
-	// trimDelay is how long entries stay longer than needed, so that many are forgotten at once.
+	// trimDelay is how much longer than needed entries stay, so that many are deleted at once.
 	trimDelay = 60_000_000 // µs
 )
 
-// trim forgets the oldest entries of a bucket if no window needs them, after a change made at now.
-// It ignores errors: a later change tries again.
+// trim deletes the oldest entries of a bucket if no window needs them, after a change at now. It
+// ignores errors, because a later change tries again.
 func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) {
 	key := logKey(credential, bucket)
 	if now < s.trimDue.get(key) {
@@ -31,7 +31,7 @@ func (s *Store) trim(ctx context.Context, credential, bucket string, now int64) 
 	}
 }
 
-// trimOldest forgets the oldest entries that no window needs, and returns when to look again.
+// trimOldest deletes the oldest entries if no window needs them, and returns when to try again.
 func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due int64, err error) {
 	snap, err := s.snapshot(ctx, credential, []quota.Scope{{Buckets: []string{bucket}}})
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Store) trimOldest(ctx context.Context, credential, bucket string) (due 
 	return due, err
 }
 
-// unlist takes expired buckets off the list of buckets. A listed time can be too early, because a
-// change lists its bucket only once an hour.
+// unlist removes expired buckets from the list of buckets. It checks that they are gone: a listed
+// time can be too early, because it is renewed only once an hour.
 func (s *Store) unlist(ctx context.Context, credential string, now int64) error {
 	names, err := s.client.ZRangeByScore(ctx, bucketsKey(credential), &redis.ZRangeBy{Min: "-inf",
 		Max: strconv.FormatInt(now/1000, 10), Count: maxTrim}).Result()
@@ -88,7 +88,7 @@ func (s *Store) unlist(ctx context.Context, credential string, now int64) error 
 	return err
 }
 
-// forget returns the commands that forget the oldest entries, and lapses and notes up to a time.
+// forget returns the commands that delete the entries, and lapses and notes up to a time.
 func (b *bucket) forget(entries []quota.LogEntry, until int64) *commands {
 	c := &commands{credential: b.Credential}
 	log := b.key("log")

@@ -15,30 +15,30 @@ import (
 const (
 	maxBatch = 256 // decisions on one snapshot
 
-	// A writer that lost as many races takes the lock of the credential, so that nobody starves.
+	// A writer that has lost lostRaces races takes the credential's lock, so that none starves.
 	lostRaces = 3
 	lockTime  = 100 * time.Millisecond
 
-	// patience is how long a decision is repeated while other processes change the bucket.
+	// patience is how long to repeat a decision while other processes change the bucket.
 	patience = 10 * time.Second
 )
 
 // errBusy is the error after patience has passed.
 var errBusy = errors.New("other processes keep changing the bucket")
 
-// operation is one caller's, in the queue.
+// operation is a queued operation of one caller.
 type operation = queue.Op[work]
 
-// work is one decision. Its caller may leave before it is made.
+// work is one decision. The caller may leave before it is made.
 type work struct {
 	scope    quota.Scope
 	decide   func(*quota.Account) (quota.Change, error)
 	err      error
-	panicked any // what decide panicked with; its own caller panics with it
+	panicked any // the value of a panic in decide, for its own caller
 }
 
-// Update implements ledger.Store. A caller whose ctx ends before its decision was made leaves, and
-// nothing is written. If it ends later, the change may have been written.
+// Update implements ledger.Store. If ctx ends before the decision is made, nothing is written. If
+// it ends later, the change may have been written.
 func (s *Store) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	q, o := s.updates.Get(scope.Credential), &operation{Work: work{scope: scope, decide: decide}}
@@ -62,8 +62,8 @@ func (s *Store) decideAll(ctx context.Context, group []*operation) {
 	}
 }
 
-// decideSome decides the first operations of the group and writes their changes, and returns how
-// many. With an error none of these was written, as far as is known.
+// decideSome decides the first operations of the group, writes their changes, and returns how many.
+// After an error, as far as it can tell, none was written.
 func (s *Store) decideSome(ctx context.Context, group []*operation) (n int, err error) {
 	credential := group[0].Work.scope.Credential
 	scopes := make([]quota.Scope, len(group))
@@ -93,12 +93,12 @@ func (s *Store) decideSome(ctx context.Context, group []*operation) (n int, err 
 	return n, err
 }
 
-// race repeats try until it is done. After a few lost races it takes the lock first.
+// race repeats try until it succeeds. After a few lost races it takes the lock first.
 func (s *Store) race(ctx context.Context, credential string, try func() (string, error)) (
 	err error) {
 	began, mine := time.Now(), false
 	defer func() {
-		if mine { // an empty commit gives the lock back
+		if mine { // an empty commit releases the lock
 			_, _ = s.send(ctx, &commands{credential: credential}, 0)
 		}
 	}()
@@ -125,8 +125,8 @@ func (s *Store) race(ctx context.Context, credential string, try func() (string,
 	}
 }
 
-// decide makes the first decisions of the group, each in view of those before, and returns how
-// many. One that writes entries again is the only one with a change.
+// decide makes the first decisions of the group, each based on the previous ones, and returns how
+// many. A decision that rewrites entries is the only one with a change.
 func (snap *snapshot) decide(group []*operation) int {
 	changed := false
 	for i, o := range group {
@@ -149,7 +149,7 @@ func (snap *snapshot) decide(group []*operation) int {
 	return len(group)
 }
 
-// run makes one decision. A panic is kept for the operation's own caller.
+// run makes one decision. It stores a panic for the operation's own caller.
 func (snap *snapshot) run(w *work) (ch quota.Change, err error) {
 	defer func() {
 		if w.panicked = recover(); w.panicked != nil {
@@ -163,8 +163,8 @@ func (snap *snapshot) run(w *work) (ch quota.Change, err error) {
 	return w.decide(a)
 }
 
-// View implements ledger.Store. A read that needed more than the snapshot is repeated if the bucket
-// was changed meanwhile other than by new entries.
+// View implements ledger.Store. It repeats a read that needed more than the snapshot if the bucket
+// changed meanwhile other than by new entries.
 func (s *Store) View(ctx context.Context, scope quota.Scope,
 	read func(*quota.Account) error) (err error) {
 	var failed error

@@ -17,7 +17,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Schemes are the URL schemes that Open takes, each also with rediss for TLS.
+// Schemes are the URL schemes that Open accepts, each also with rediss for TLS.
 //
 //	redis://[user:password@]host[:6379][/db]
 //	redis+sentinel://[user:password@]host[:26379][,host…]/master[/db]
@@ -29,7 +29,7 @@ var Schemes = []string{
 	"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
 }
 
-// CheckURL reports what is wrong with a URL, or with the files that it names, without connecting.
+// CheckURL checks a URL and the files that it names, without connecting.
 func CheckURL(ledgerURL string) error {
 	_, err := parseURL(ledgerURL)
 	return err
@@ -40,13 +40,13 @@ type address struct {
 	kind string // "cluster", "sentinel", or "" for one server
 	redis.UniversalOptions
 	tls      *tlsFiles // nil without TLS
-	replicas int       // number that must confirm each change
+	replicas int       // number of replicas that must confirm each change
 }
 
-// option is one that may follow the ? of a URL.
+// option is an option in the query of a URL.
 type option struct {
-	into    any    // a *string, *int or *time.Duration; nil for an option that users may try
-	problem string // why it does not apply, or what to do instead
+	into    any    // a *string, *int or *time.Duration; nil for an option that is refused
+	problem string // why the option does not apply, or what to write instead
 }
 
 const (
@@ -83,8 +83,8 @@ func (a *address) knownOptions() map[string]option {
 	}
 }
 
-// parseURL reads a URL. No error repeats any part of it that may belong to a password: one with a #
-// or a / in it that is not escaped ends up in the host, the path or the options.
+// parseURL reads a URL. No error repeats a part that may belong to a password: after an unescaped #
+// or /, the rest of a password is parsed as host, path or options.
 func parseURL(ledgerURL string) (*address, error) {
 	scheme, rest, found := strings.Cut(ledgerURL, "://")
 	if !found || !slices.Contains(Schemes, scheme) {
@@ -161,7 +161,7 @@ func (a *address) hosts(list string) error {
 	return nil
 }
 
-// path reads what follows the hosts: the database, with Sentinel the master's name before it.
+// path reads what follows the hosts: the database, preceded by the master's name for Sentinel.
 func (a *address) path(path string) error {
 	db := path
 	if a.kind == "sentinel" {
@@ -191,7 +191,7 @@ func (a *address) options(query string) error {
 	known := a.knownOptions()
 	for name, values := range params {
 		o, ok := known[name]
-		if !ok { // not repeated: it may be a part of a password
+		if !ok { // do not repeat it: it may be part of a password
 			maps.DeleteFunc(known, func(_ string, o option) bool { return o.into == nil })
 			return fmt.Errorf("it has an unknown option; there are %s",
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "))

@@ -14,8 +14,8 @@ import (
 	"quotabudget/lua"
 )
 
-// Breaker is a proxy in front of a server. It can lose the answer to a script that may write: the
-// server has run it, and the client gets no answer.
+// Breaker is a proxy in front of a server. It can lose the reply to a script that may write: the
+// server has run the script, and the client gets no reply.
 type Breaker struct {
 	Addr  string
 	Delay time.Duration // delay of each answer; set before Forward
@@ -47,8 +47,8 @@ func NewBreaker(t testing.TB) *Breaker {
 // Forward names the server that is behind the proxy.
 func (b *Breaker) Forward(addr string) { b.server.Store(&addr) }
 
-// LoseNext breaks the connection instead of passing on the next answer to a script that may
-// write. charge.lua writes nothing when it leaves a charge to Go.
+// LoseNext breaks the connection instead of passing on the next reply to a script that may write.
+// charge.lua writes nothing when it leaves a charge to Go.
 func (b *Breaker) LoseNext() { b.lose.Store(true) }
 
 // Ran returns how many scripts that may write the server has run.
@@ -101,7 +101,7 @@ func reads(request []byte) bool {
 	})
 }
 
-// afterLine returns what follows the first n lines; in a request, the command's name follows two.
+// afterLine returns what follows the first n lines. In a request, two precede the command's name.
 func afterLine(text []byte, n int) []byte {
 	for range n {
 		_, text, _ = bytes.Cut(text, []byte("\r\n"))

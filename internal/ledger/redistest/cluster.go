@@ -18,8 +18,8 @@ type Cluster struct {
 	admin map[*Server]*redis.Client
 }
 
-// StartCluster runs a cluster until the test ends. A master that is lost for 2 s has its replica
-// take over.
+// StartCluster runs a cluster until the test ends. A replica takes over from a master that is lost
+// for 2 s.
 func StartCluster(t testing.TB, masters int, setup ...[]any) *Cluster {
 	t.Helper()
 	c := &Cluster{admin: make(map[*Server]*redis.Client)}

@@ -21,14 +21,14 @@ import (
 	_ "embed"
 )
 
-// Options describe the server to start. The zero value is a server that keeps nothing on disk and
+// Options describe the server to start. The zero value is a server that stores nothing on disk and
 // has the real time.
 type Options struct {
 	Clock bool     // the test sets the server's clock (needs a C compiler)
 	AOF   bool     // keep an append-only file, synced at each write, for Restart
 	Node  bool     // a node of a cluster; it serves no slot yet
-	TLS   []string // Authority.TLS: it serves TLS alone
-	Args  []string // more of the server's own options
+	TLS   []string // Authority.TLS: serve only TLS
+	Args  []string // further options of the server
 
 	Sentinel string // configuration of a sentinel to run instead of a server
 }
@@ -46,8 +46,7 @@ type Server struct {
 	log   bytes.Buffer
 }
 
-// Start runs a server until the test ends. It fails the test where redis-server is missing: nothing
-// is skipped.
+// Start runs a server until the test ends. It fails the test if redis-server is missing.
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
 	s := &Server{opts: opts, dir: t.TempDir()}
@@ -94,14 +93,14 @@ func (s *Server) Kill() {
 	<-s.ended
 }
 
-// Begin starts a killed server again and does not wait until it has loaded its data.
+// Begin restarts a killed server without waiting until it has loaded its data.
 func (s *Server) Begin(t testing.TB) {
 	t.Helper()
 	check(t, s.start(t, s.listens))
 }
 
-// Restart starts a killed server again, on the same port and directory, and waits until it answers.
-// A port that was free can be taken a moment later, so it tries again.
+// Restart restarts a killed server on the same port and directory, and waits until it answers. It
+// tries again, because another process may take the port meanwhile.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	for try := 1; ; try++ {

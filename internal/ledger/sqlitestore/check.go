@@ -10,18 +10,19 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// repairStep is how many entries or sums one transaction of a repair changes.
+// repairStep is the number of entries or sums that one transaction of a repair changes.
 const repairStep = 10_000
 
-// errRaced reports that the bucket lost the mark of this repair: another one finished meanwhile.
+// errRaced reports that another repair finished meanwhile, so that the bucket lost the mark of this
+// one.
 var errRaced = errors.New("the bucket was changed during its repair")
 
-// maxRaces is how often a repair begins again after errRaced.
+// maxRaces is how often a repair restarts after errRaced.
 const maxRaces = 10
 
 // Check compares a bucket with its own entries, which it reads in pages. A repair writes what
-// follows from them in several transactions: the first marks the bucket so that nothing is decided
-// on it until the last.
+// follows from them in several transactions. The first marks the bucket, so that nothing is decided
+// on it before the last.
 func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
 	found []quota.Finding, err error) {
 	for range maxRaces {
@@ -72,7 +73,7 @@ func (c *checked) read(t *tx) {
 	c.CheckTime(newest.At)
 }
 
-// fresh reads the bucket again, with the changes of other callers in the same transaction.
+// fresh reads the bucket again, including the changes of other callers in the same transaction.
 func (c *checked) fresh(t *tx) *bucket {
 	t.flush()
 	clear(t.buckets)

@@ -8,7 +8,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// AddDenials implements ledger.Store. It drops old rows. New rows of a full day lose their labels.
+// AddDenials implements ledger.Store. It deletes old rows. New rows of a full day lose their
+// labels.
 func (s *Store) AddDenials(ctx context.Context, credential string, denials []quota.Denial) error {
 	return s.update(ctx, func(t *tx) error {
 		t.change("denial_trim", credential, quota.ForgetDenials(denials).UnixMicro())

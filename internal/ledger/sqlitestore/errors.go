@@ -9,14 +9,14 @@ import (
 	"quotabudget/internal/sqlite"
 )
 
-// unusable lists the errors that last until a person acts. Each message contains what to do.
+// unusable lists the errors that last until a person acts. Each message says what to do.
 var unusable = []error{
 	sqlite.ErrNotDatabase, sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull,
 	sqlite.ErrGone,
 }
 
-// inWords converts an error of the file to one of the contract: ErrLedgerUnusable if a person must
-// act, otherwise ErrUnreachable. It only wraps an error of the caller's context.
+// inWords converts an error of the file to ErrLedgerUnusable if a person must act, otherwise to
+// ErrUnreachable. It only wraps an error of the caller's context.
 func inWords(err error) error {
 	switch {
 	case err == nil, errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):

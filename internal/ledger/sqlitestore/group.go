@@ -14,16 +14,16 @@ import (
 
 const maxGroup = 256 // operations in one transaction
 
-// operation is one caller's, in the queue.
+// operation is a queued operation of one caller.
 type operation = queue.Op[work]
 
 type work struct {
 	do       func(*tx) error // runs again after a rollback
-	err      error           // of do, or of the commit
-	panicked any             // the value of a panic in do; its own caller panics with it
+	err      error           // from do or the commit
+	panicked any             // the value of a panic in do, for its own caller
 }
 
-// run runs do. A panic is kept for the operation's own caller.
+// run runs do. It stores a panic for the operation's own caller.
 func (w *work) run(t *tx) {
 	defer func() {
 		if w.panicked = recover(); w.panicked != nil {
@@ -38,7 +38,7 @@ func (w *work) run(t *tx) {
 }
 
 // Update implements ledger.Store. If ctx ends before the change begins, Update returns its error
-// and nothing is decided. Later, Update waits for the answer.
+// and nothing is decided. Otherwise Update waits for the answer.
 func (s *Store) Update(ctx context.Context, scope quota.Scope,
 	decide func(*quota.Account) (quota.Change, error)) error {
 	return s.update(ctx, func(t *tx) error {
@@ -73,8 +73,8 @@ func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 	return o.Work.err
 }
 
-// work runs one transaction with the queued operations, and those that come while it runs. It waits
-// for the file as long as the first caller does.
+// work runs one transaction with the operations that are queued or arrive meanwhile. It waits for
+// the file as long as the first caller does.
 func (s *Store) work() {
 	first := s.queue.First()
 	if first == nil {
@@ -95,7 +95,7 @@ func (s *Store) work() {
 	}
 }
 
-// transact runs the queued operations in the open transaction, and ends it. It returns the
+// transact runs the queued operations in the open transaction and ends it. It returns the
 // operations to repeat, and the finished ones.
 func (s *Store) transact() (again, done []*operation) {
 	// a caller that gives up must not interrupt the others
@@ -107,7 +107,7 @@ func (s *Store) transact() (again, done []*operation) {
 		}
 		next[0].Work.run(t)
 		if t.broken != nil {
-			s.rollback() // only this operation failed: the others are repeated
+			s.rollback() // only this operation failed: repeat the others
 			return done, next
 		}
 		done = append(done, next[0])
@@ -132,7 +132,7 @@ func (s *Store) begin(ctx context.Context) (end func(), err error) {
 	end, err = s.db.Lock(ctx, func() error {
 		_, err := s.writing["begin"].ExecContext(ctx)
 		if err != nil {
-			s.rollback() // an interrupted BEGIN may have begun
+			s.rollback() // an interrupted BEGIN may have taken effect
 		}
 		return s.db.Explain(err)
 	})
@@ -154,7 +154,7 @@ func (s *Store) begin(ctx context.Context) (end func(), err error) {
 	return nil, err
 }
 
-// commit makes the group durable. After an error nothing was written, as far as is known.
+// commit makes the group durable. After an error, as far as it can tell, nothing was written.
 func (s *Store) commit() error {
 	_, err := s.writing["commit"].ExecContext(context.Background())
 	if err == nil {

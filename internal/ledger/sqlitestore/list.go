@@ -69,8 +69,8 @@ func (s *Store) BucketsOf(ctx context.Context, credential string) (all []quota.B
 	return all, err
 }
 
-// watch is a connection that only checks whether others have written: SQLite counts that for each
-// connection. Mark opens it at the first call.
+// watch is a connection that only checks whether other connections have written, which SQLite
+// counts per connection. Mark opens it at the first call.
 type watch struct {
 	mu   sync.Mutex
 	conn *sql.Conn
@@ -98,6 +98,6 @@ func (w *watch) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.conn != nil {
-		w.conn.Close() // it has read, and nothing is lost with it
+		w.conn.Close() // the connection only reads, so an error loses nothing
 	}
 }

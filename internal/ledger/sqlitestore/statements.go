@@ -23,8 +23,7 @@ type preparer interface {
 // statements are the prepared statements by name.
 type statements map[string]*sql.Stmt
 
-// prepare prepares every statement of sql/ on one handle, so that a typo in any of them is an error
-// of Open.
+// prepare prepares every statement of sql/ on one handle, so that Open reports a typo in any.
 func prepare(ctx context.Context, on preparer) (statements, error) {
 	names, err := fs.Glob(sqlFiles, "sql/*.sql")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package sqlitestore keeps the logs of a ledger in one SQLite file that several processes share.
 //
-// Every change is made in an IMMEDIATE transaction and answered after its commit is on the disk: a
-// power cut loses no charge that was allowed. Callers that arrive while another transaction of the
-// same process is open share the next one, and wait only once for the disk (see queue).
+// Every change is an IMMEDIATE transaction, answered once its commit is on the disk, so a power cut
+// loses no allowed charge. Callers that arrive while another transaction of the process is open
+// share the next one, and wait only once for the disk (see queue).
 package sqlitestore
 
 import (
@@ -24,23 +24,22 @@ var schemaFiles embed.FS
 // applicationID marks a file as a ledger: "QLDG".
 const applicationID = 0x514c4447
 
-// Store is a ledger.Store in one SQLite file. Open makes it; its methods may be called from many
-// goroutines.
+// Store is a ledger.Store in one SQLite file. Open creates it. It is safe for concurrent use.
 type Store struct {
 	// Now returns the current time. The caller may replace it before the first use of the store.
 	Now func() time.Time
 
 	db      *sqlite.DB
-	conn    *sql.Conn  // the one that writes
+	conn    *sql.Conn  // the connection that writes
 	writing statements // prepared on conn
 	reading statements
 	queue   queue.Queue[work]
 	watch   watch
 }
 
-// Open opens the ledger in the file at path and creates it if there is no file. Errors:
-// ErrLedgerUnusable when the file is no ledger, cannot be written or was written by a newer
-// version; ErrUnreachable when other processes keep it locked.
+// Open opens the ledger in the file at path, and creates the file if there is none. Errors:
+// ErrLedgerUnusable if the file is not a ledger, cannot be written or was written by a newer
+// version; ErrUnreachable if other processes keep it locked.
 func Open(ctx context.Context, path string) (*Store, error) {
 	migrations, err := fs.Sub(schemaFiles, "schema")
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Store) Close() error {
 	s.watch.close()
 	err := s.writing.close()
 	if s.conn != nil {
-		if done := s.conn.Close(); !errors.Is(done, sql.ErrConnDone) { // closed before
+		if done := s.conn.Close(); !errors.Is(done, sql.ErrConnDone) { // not closed already
 			err = errors.Join(err, done)
 		}
 	}
@@ -82,7 +81,7 @@ func (s *Store) Time(context.Context) (time.Time, error) { return s.Now().UTC(),
 
 func (s *Store) explain(err error) error { return inWords(s.db.Explain(err)) }
 
-// View implements ledger.Store. It waits for no writer.
+// View implements ledger.Store. It does not wait for writers.
 func (s *Store) View(ctx context.Context, scope quota.Scope,
 	read func(*quota.Account) error) error {
 	return s.view(ctx, func(t *tx) error {
@@ -94,7 +93,7 @@ func (s *Store) View(ctx context.Context, scope quota.Scope,
 	})
 }
 
-// view calls read with a transaction that sees a single state of the file.
+// view calls read with a transaction on one state of the file.
 func (s *Store) view(ctx context.Context, read func(*tx) error) error {
 	var failed error
 	err := s.db.View(ctx, func(in *sql.Tx) error {
@@ -110,6 +109,6 @@ func (s *Store) view(ctx context.Context, read func(*tx) error) error {
 	return s.explain(err)
 }
 
-// still checks that the path still names the open file: a process that opens the path now must see
-// what is decided here.
+// still checks that the path still names the open file, so that a process that opens the path now
+// sees the decisions made here.
 func (s *Store) still() error { return inWords(s.db.Still()) }

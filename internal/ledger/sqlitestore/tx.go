@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// tx is one transaction, with the buckets that it has read. After the first error it runs no
-// statements, and nothing is committed.
+// tx is one transaction, with the buckets that it has read. After an error it runs no further
+// statements and commits nothing.
 type tx struct {
 	s    *Store
 	ctx  context.Context
@@ -88,9 +88,9 @@ func (t *tx) fail(err error) {
 type bucket struct {
 	quota.Bucket
 	t        *tx
-	known    bool  // it has a row in buckets
-	recorded int64 // of the row: see quota.Bucket
-	digest   int64 // of the row
+	known    bool  // the bucket has a row in buckets
+	recorded int64 // from the row: see quota.Bucket
+	digest   int64 // from the row
 	dirty    bool  // the row must be written
 	trimmed  bool  // old entries were removed
 	err      error // the first problem found in it
@@ -99,8 +99,8 @@ type bucket struct {
 }
 
 // windowTotal is the total before every window that starts later than after and not later than
-// until. TotalAt keeps the last one: if thousands of holds lapse, the rule reads the window at each
-// lapse, and most of these windows share a total.
+// until. TotalAt caches the last one: when thousands of holds lapse, the rule reads the window at
+// each lapse, and most of these windows share a total.
 type windowTotal struct{ after, until, total int64 }
 
 // account returns what the scope names. Errors: quota.DamagedError.
@@ -225,8 +225,7 @@ func (b *bucket) TotalAt(start int64) (int64, error) {
 	return b.last.total, b.t.broken
 }
 
-// Reached implements quota.Log. The totals rise with the stamps, so it halves the time in which the
-// stamp lies.
+// Reached implements quota.Log. Totals rise with the stamps, so it searches by halving the time.
 func (b *bucket) Reached(total int64) (int64, error) {
 	newest, _, err := b.Newest()
 	if err != nil || newest.Total < total {

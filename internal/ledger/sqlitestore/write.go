@@ -8,14 +8,14 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// How many rows a change that adds one of the kind forgets.
+// Maximum numbers of rows that a change deletes when it adds one of the kind.
 const (
 	trimEntries = 64
 	trimLapsed  = 256
 	trimNotes   = 64
 	trimAnswers = 4
 	trimValues  = 4
-	trimIdle    = 10_000 // entries of a label's value that no window counts
+	trimIdle    = 10_000 // entries of label values that no window counts
 )
 
 // write writes a change of the buckets and the answer in scope.
@@ -76,8 +76,8 @@ func (b *bucket) add(e quota.LogEntry) {
 	b.last = windowTotal{}
 }
 
-// remove removes the oldest entries after a time and up to another, at most so many (-1 for all),
-// and takes them off the sums.
+// remove removes the oldest entries stamped later than after and up to until, at most most of them
+// (-1 for all), and subtracts them from the sums.
 func (b *bucket) remove(after, until int64, most int) {
 	var removals []quota.LogEntry
 	b.t.each("entry_page", b.args(after, until, most), scanEntries(&removals))
@@ -91,7 +91,7 @@ func (b *bucket) remove(after, until int64, most int) {
 	b.last = windowTotal{}
 }
 
-// trim forgets a bounded number of rows that are older than any window needs.
+// trim deletes a bounded number of rows that are older than any window needs.
 func (b *bucket) trim(until int64) {
 	b.trimmed = true
 	b.remove(-quota.Never, until, trimEntries)
@@ -99,10 +99,10 @@ func (b *bucket) trim(until int64) {
 	b.t.change("note_trim", b.args(until, trimNotes)...)
 }
 
-// forgetIdle forgets other values of labels that no window counts, with a bounded number of
-// entries. It runs when a value begins its log, so the file does not keep every value there ever
-// was. It makes no room even if the clock is set back, because each charge of the value is also one
-// of the bucket, stamped after its newest entry.
+// forgetIdle deletes other values of labels that no window counts, with a bounded number of
+// entries. It runs when a value begins its log, so that the file does not keep every value for
+// ever. It makes no room even if the clock is set back, because each charge of the value is also a
+// charge of the bucket, stamped after its newest entry.
 func (b *bucket) forgetIdle() {
 	whole := quota.WholeOf(b.Name)
 	args := []any{b.Credential, whole, whole + "~", b.t.now(), trimValues}
