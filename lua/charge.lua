@@ -4,21 +4,19 @@
 -- hourly.
 --
 -- KEYS   log, state, lock, sums of the day
--- ARGV   a struct format and a string of numbers that it packs as doubles of 8 bytes, because
---        reading each number from text takes longer than deciding: the start of the day in µs; for
---        how many µs entries must be kept; the numbers of limits and of charges; for each limit its
---        length in µs (0 for a calendar window), its start, its end, its units without the headroom
---        and with it; for each charge its units, 1 if it may use the headroom, else 0, and the
---        number of its line;
+-- ARGV   a struct format and a string of numbers packed by it as doubles, because parsing them from
+--        text takes longer than deciding: the start of the day in µs; how many µs entries must be
+--        kept; the numbers of limits and of charges; for each limit its length in µs (0 for a
+--        calendar window), its start, its end, its units without the headroom and with it; for each
+--        charge its units, 1 if it may use the headroom, else 0, and the number of its line;
 --        then <units>:<id>:<labels> of each charge; then the lines: labels without the run
--- Reply  the server's time in µs, then one word for all charges, or four numbers for each. The
---        words are 'locked', 'stale' (the day or a window has ended) and 'left' (to Go). The numbers
---        are
+-- Reply  the server's time in µs, then one word for all charges ('locked', 'stale' after the end
+--        of the day or a window, or 'left' to Go), or four numbers for each charge:
 --        1 allowed, units remaining (-1 without a limit), its stamp, 0
 --        0 denied, units remaining, when to retry, the number of the limit
 --        2 left to Go, 0, 0, 0
 --
--- To allocate little for a lone charge, the functions capture no local of the script, and the
+-- To allocate little for a single charge, the functions capture no locals of the script, and the
 -- tables that charges fill begin with room for one.
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
@@ -64,8 +62,8 @@ local function total_at(log, start, logged)
 end
 
 -- reached returns the stamp of the stored entry at which the running total reached a sum; nil for a
--- damaged entry. It guesses the rank from the totals at both ends, a little too low and a little too
--- high, and then halves the ranks that remain: a search by halves alone takes twice as long.
+-- damaged entry. It guesses the rank from the totals at both ends, a little too low and a little
+-- too high, and then halves the ranks that remain: a search by halves alone takes twice as long.
 local function reached(log, sum, logged)
   local call, match, floor = redis.call, string.match, math.floor
   local low, high = 0, call('ZCARD', log) - 1

@@ -1,4 +1,4 @@
--- commit.lua writes what was decided on a snapshot (read.lua), if the snapshot still holds.
+-- commit.lua writes the decisions on a snapshot (read.lua) if the snapshot is still valid.
 --
 -- KEYS   the lock; strings that must be unchanged; then the keys named by number
 -- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the
@@ -9,9 +9,9 @@
 --        arguments
 -- Reply  done; or why nothing was written: locked (by another caller), late or changed
 --
--- The commit of a caller that was stopped since its snapshot is late, so nothing stale is written.
--- The first command needs memory if any does, so that a server without memory refuses the script
--- before it has written anything.
+-- If the caller was stopped since its snapshot, the commit is late, so that nothing stale is
+-- written. If any command needs memory, the first does, so that a server without memory refuses the
+-- script before it has written anything.
 local call = redis.call
 local strings = call('MGET', unpack(KEYS, 1, ARGV[3] + 1))
 local lock = strings[1]

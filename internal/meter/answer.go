@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// answer is a response body that is observed while the caller reads it.
+// answer is a response body that observes what the caller reads.
 type answer struct {
 	body     io.ReadCloser
 	exchange *exchange
 
-	mu     sync.Mutex // held while the body is read
+	mu     sync.Mutex // locked while the body is read
 	closed atomic.Bool
 }
 

@@ -17,15 +17,16 @@ import (
 )
 
 // Some calls, such as batches, end after their response. The host's journal keeps a note of such a
-// call until a response to another request, from a client or from Watch, reports its end. The
-// note's name is the path of that request. The process that replaces the note by a line of what the
-// call used settles the call, under the ID in the note. Without a settlement, the hold lapses.
+// call until the response to another request, from a client or from Watch, reports its end. The
+// note is named after the path of that request. The process that replaces the note by a line of
+// what the call used settles the call, under the ID in the note. Without a settlement, the hold
+// lapses.
 
 // ongoing is a note of a call that has not ended yet.
 type ongoing struct {
-	Booking quota.Booking // of the hold
+	Booking quota.Booking // the hold to settle
 	Quote   costs.Saved
-	Results bool // the call has ended, and its results are to be read line by line
+	Results bool // the call has ended; its results are still to be read line by line
 }
 
 // writeNote writes a note in the host's journal.
@@ -53,7 +54,7 @@ func (t *Transport) readNote(ctx context.Context, name string, value any) error 
 	return json.Unmarshal([]byte(note.Text), value)
 }
 
-// note writes a note of the call, whose end a request for the path reports, and extends its hold.
+// note writes a note of a call whose end a request for the path reports, and extends its hold.
 func (e *exchange) note(path string) {
 	t, now := e.gate, time.Now()
 	lapse, _ := e.quote.Pending()
@@ -64,7 +65,7 @@ func (e *exchange) note(path string) {
 		ongoing{Booking: t.Budget.NewBooking(e.decision, e.call, e.quote.Lapse),
 			Quote: e.quote.Save()})
 	if err != nil {
-		e.log().Error("cannot note a call that goes on: the most that it can take is booked when "+
+		e.log().Error("cannot note a call that goes on: its maximum is booked when "+
 			"its hold lapses", "poll", path, "error", err)
 	}
 	if e.decision.Reservation == "" || e.decision.Unmetered {
@@ -76,7 +77,7 @@ func (e *exchange) note(path string) {
 }
 
 // readFirst reads a response before the caller does, so that its note is written even if the
-// process is killed right after. A response that is too long is left to the caller.
+// process is killed right afterwards. It leaves a response that is too long to the caller.
 func (e *exchange) readFirst(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFirst))
 	if err == nil && len(body) == maxFirst {
@@ -103,7 +104,7 @@ const maxFirst = 8 << 20 // bytes
 // awaited observes a response that may report the end of a call in the journal.
 type awaited struct {
 	call        ongoing
-	name        string // of the note
+	name        string // name of the note
 	observation *costs.Observation
 }
 
@@ -143,7 +144,7 @@ func (e *exchange) observe(p []byte) {
 }
 
 // report settles the noted call if the complete response reports its end. If the response lacks the
-// usage, the results are read next.
+// usage, Poll reads the results next.
 func (e *exchange) report() {
 	if e.awaited == nil {
 		return
@@ -188,8 +189,8 @@ const (
 	lookAfter   = 5 * time.Second
 )
 
-// Watch polls the upstream for the state of noted calls, until ctx ends. Each request is charged
-// like any other. Of several processes with one journal, only one polls a call.
+// Watch polls the upstream for the state of noted calls until ctx ends. Each request is charged
+// like any other. Only one of the processes with the same journal polls a call.
 func (t *Transport) Watch(ctx context.Context) {
 	if !t.Table.Async() || t.Budget.Journal == nil {
 		return
@@ -199,7 +200,7 @@ func (t *Transport) Watch(ctx context.Context) {
 	}
 }
 
-// Poll requests the state of each noted call that is due, once.
+// Poll requests the state of each due noted call once.
 func (t *Transport) Poll(ctx context.Context, now time.Time) {
 	for ctx.Err() == nil {
 		note, err := t.Budget.Journal.DueNote(ctx, now)
@@ -219,7 +220,7 @@ func (t *Transport) Poll(ctx context.Context, now time.Time) {
 	}
 }
 
-// ask requests the state of a call. The response is observed like any other.
+// ask requests the state of a call. Its response is observed like any other.
 func (t *Transport) ask(ctx context.Context, note quota.Note) error {
 	ctx, done := context.WithTimeout(ctx, pollTime)
 	defer done()

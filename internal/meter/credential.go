@@ -9,16 +9,14 @@ import (
 	"strings"
 )
 
-// authorized reports whether the request carries a user's credential, which is sent in place of
-// ours. If the upstream takes its credential in Authorization, the caller's value is replaced
-// instead.
+// authorized reports whether the request has a user's credential, which is sent instead of ours. It
+// returns false if the upstream takes our credential in Authorization.
 func (t *Transport) authorized(r *http.Request) bool {
 	const name = "Authorization"
 	return r.Header.Get(name) != "" && !t.Table.Credential.InHeader(name)
 }
 
-// addCredential adds the credential where the upstream expects it, and replaces any from the
-// caller.
+// addCredential adds the credential where the upstream expects it, and replaces the caller's.
 func (t *Transport) addCredential(out *http.Request, key string) {
 	at, authorized := t.Table.Credential, t.authorized(out)
 	for _, name := range at.AllHeaders() {
@@ -38,7 +36,7 @@ func (t *Transport) addCredential(out *http.Request, key string) {
 }
 
 // checkQuery refuses a query that contains a credential, or that cannot be parsed and may contain
-// one. Its error repeats nothing of the query.
+// one. Its error does not repeat any of the query.
 func (t *Transport) checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -90,8 +88,7 @@ type hiddenError struct {
 func (e *hiddenError) Error() string { return e.text }
 func (e *hiddenError) Unwrap() error { return e.err }
 
-// hiding is a response body that removes the key from trailers and errors. The body itself is not
-// changed.
+// hiding is a response body that removes the key from trailers and errors, but not from the data.
 type hiding struct {
 	io.ReadCloser
 	resp *http.Response

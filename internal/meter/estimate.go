@@ -13,20 +13,20 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Estimate limits how much is set aside for a call whose price is known only after it.
+// Estimate limits how much is set aside for a call whose price is known only afterwards.
 type Estimate struct {
-	Worst bool  // the most that the call can take; earlier calls do not matter
-	Most  int64 // maximum units; 0 for no maximum
+	Worst bool  // set the call's maximum aside, whatever earlier calls used
+	Most  int64 // maximum units to set aside; 0 for no maximum
 }
 
 // Estimates maps a method, or a method and bucket (openai.responses.create/tokens), to its
 // estimate. The key "" is for all others.
 type Estimates map[string]Estimate
 
-// ParseEstimates parses words such as worst, learned, METHOD=worst and METHOD/BUCKET=2000. With
-// worst, the most that a call can take is held; with learned, what the price list learns from
-// earlier calls, if that is less; with a number, the learned units, but at most so many. known
-// returns an error for a method or bucket that the price list lacks.
+// ParseEstimates parses words such as worst, learned, METHOD=worst and METHOD/BUCKET=2000. For
+// worst, a call's maximum is held; for learned, the units that the price list learns from earlier
+// calls, if fewer; for a number, the learned units up to that number. check returns an error for a
+// method or bucket that the price list lacks.
 func ParseEstimates(words []string, check func(method, bucket string) error) (Estimates, error) {
 	all := Estimates{}
 	for _, word := range words {
@@ -65,8 +65,8 @@ func (all Estimates) estimateOf(method, bucket string) Estimate {
 	return Estimate{}
 }
 
-// apply raises the hold to the most that a call can take, or sets it to the user's number of units,
-// which may be below the bound on estimates. The most itself is not changed.
+// apply raises the hold to the call's maximum, or sets it to the user's number of units, which may
+// be below the bound on estimates. It does not change the maximum.
 func (all Estimates) apply(m costs.Method, q costs.Quote) {
 	for i, c := range q.Costs {
 		whole, maximum := quota.WholeOf(c.Bucket), max(c.Units, c.Most)
@@ -85,18 +85,18 @@ func (all Estimates) apply(m costs.Method, q costs.Quote) {
 }
 
 const (
-	sampleSize  = 200 // calls, the newest
-	sampleLeast = 20  // calls, the fewest for a quantile
+	sampleSize  = 200 // number of newest calls in a sample
+	sampleLeast = 20  // minimum number of calls for a quantile
 )
 
-// samples holds the units that the newest calls used beyond their certain units, by method, bucket
-// and the facts that set their price.
+// samples contains the units that the newest calls used beyond their certain units, by method,
+// bucket and the facts that set their price.
 type samples struct {
 	mu  sync.Mutex
 	all map[sampled]*sample
 }
 
-// sampled identifies calls that are priced alike, so that one predicts another.
+// sampled identifies calls that are priced alike, so that each predicts the others.
 type sampled struct{ method, bucket, priced string }
 
 type sample struct {
@@ -114,7 +114,7 @@ func (s *samples) sampleOf(name sampled) *sample {
 	}
 	if s.all[name] == nil {
 		if len(s.all) >= maxSamples {
-			clear(s.all) // a caller makes up names of models
+			clear(s.all) // a caller invents names of models
 		}
 		s.all[name] = &sample{}
 	}
@@ -134,7 +134,8 @@ func (s *sample) add(units int64) {
 	s.next = (s.next + 1) % sampleSize
 }
 
-// quantile returns the percentile of the units that the calls used, or false if there are too few.
+// quantile returns a percentile of the units that the calls used, or false if there are too few
+// calls.
 func (s *sample) quantile(percentile int) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +146,8 @@ func (s *sample) quantile(percentile int) (int64, bool) {
 	return sorted[(len(sorted)*percentile+99)/100-1], true
 }
 
-// learned returns quantiles of the units that calls of the method used, from the ledger's newest
-// entries and then from what this process has booked.
+// learned returns quantiles of the units that calls of the method used, according to the ledger's
+// newest entries and then the bookings of this process.
 func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	return func(priced, bucket string, percentile int) (int64, bool) {
 		if t.Estimates.estimateOf(method, bucket).Worst {
@@ -159,7 +160,7 @@ func (t *Transport) learned(ctx context.Context, method string) costs.Learned {
 	}
 }
 
-// seed fills the sample with the ledger's entries. They do not say how many of their units were
+// seed fills the sample with the ledger's entries. Entries do not show how many of their units were
 // certain, so all units count.
 func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -19,16 +19,16 @@ const (
 	priced   phase = iota // the price list has priced the call
 	held                  // the units are charged or set aside
 	sent                  // some of the request may have left this machine
-	answered              // the headers of the response have come
+	answered              // the headers of the response have arrived
 	settled               // the response has ended and the usage is decided
 )
 
 // exchange is a call to the upstream: one request and its response.
 //
-// A call of an unknown price is held until its response reports the usage. The upstream also bills
-// a call that its caller has given up, so the request outlives its caller, and its response is read
-// within the bounds of Drain. If that is not enough, the hold lapses into a charge of the most that
-// the call can take.
+// A call of unknown price is held until its response reports the usage. The upstream also bills a
+// call whose caller has given up, so the request outlives its caller, and its response is read
+// within the limits of Drain. If that is not enough, the hold lapses into a charge of the call's
+// maximum.
 //
 // send.go has the phases before the request leaves, settle.go the phases after the response
 // arrives.
@@ -47,17 +47,17 @@ type exchange struct {
 	ctx         context.Context             // outlives the caller's context
 	stop        context.CancelFunc
 	observation *costs.Observation
-	early       []costs.Lesson   // already learned from the headers
-	awaited     *awaited         // the noted call that the response may settle; or nil
-	lines       chan costs.Lines // of the file in the request; or nil
+	early       []costs.Lesson   // lessons already learned from the headers
+	awaited     *awaited         // the noted call that the response may settle; nil for none
+	lines       chan costs.Lines // receives the lines of the file in the request; nil for none
 	open        atomic.Int32     // goroutines that work on the call
 }
 
 func (e *exchange) reach(p phase)        { e.phase.Store(int32(p)) }
 func (e *exchange) reached(p phase) bool { return phase(e.phase.Load()) >= p }
 
-// Drain bounds how much of a response is read after its caller has disconnected. A zero field means
-// its default.
+// Drain limits how much of a response is read after its caller has disconnected. Zero fields have
+// these defaults.
 type Drain struct {
 	Time  time.Duration // 2 min
 	Bytes int64         // unpacked; 64 MiB
@@ -69,8 +69,8 @@ func (d Drain) orDefault() Drain {
 		Calls: cmp.Or(d.Calls, 256)}
 }
 
-// opened counts the call as open until the returned function is called. A call that several
-// goroutines work on counts once.
+// opened counts the call as open until the returned function is called. A call counts once, even if
+// several goroutines work on it.
 func (e *exchange) opened() (done func()) {
 	if e.open.Add(1) == 1 {
 		e.gate.open.Add(1)
@@ -83,7 +83,7 @@ func (e *exchange) opened() (done func()) {
 }
 
 // abandoned runs read for a caller that has disconnected, unless Drain.Calls others are running. It
-// reports whether it ran.
+// reports whether it ran read.
 func (e *exchange) abandoned(read func()) bool {
 	t := e.gate
 	if int(t.reading.Add(1)) > t.Drain.orDefault().Calls {

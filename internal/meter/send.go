@@ -48,7 +48,7 @@ func (e *exchange) price() (err error) {
 	return nil
 }
 
-// body reads the request's body into memory, so that it is sent even if the caller disconnects.
+// body reads the request's body, so that it can be sent even if the caller disconnects.
 func (e *exchange) body() ([]byte, error) {
 	r := e.r
 	if r.Body == nil || r.Body == http.NoBody {
@@ -99,8 +99,7 @@ func (e *exchange) take() (err error) {
 // errKeyPaid refuses a second request under an idempotency key.
 var errKeyPaid = fmt.Errorf("%w: one key pays for one request", quota.ErrKeyReused)
 
-// sendKnown sends a request whose price is known. Its response is read only for what it reports of
-// the limits.
+// sendKnown sends a request whose price is known. It reads the response only for reported limits.
 func (e *exchange) sendKnown() (*http.Response, error) {
 	e.ctx, e.stop = context.WithoutCancel(e.r.Context()), func() {}
 	e.readFile()
@@ -120,7 +119,7 @@ type response struct {
 	err error
 }
 
-// sendHeld sends a request that outlives its caller once it may have left this machine.
+// sendHeld sends a held request, which outlives its caller once it may have left this machine.
 func (e *exchange) sendHeld() (*http.Response, error) {
 	caller := e.r.Context()
 	e.detach(caller)
@@ -153,7 +152,7 @@ func (e *exchange) sendHeld() (*http.Response, error) {
 	return nil, context.Cause(caller)
 }
 
-// detach makes the context of a call that may outlive its caller by Drain.Time.
+// detach creates the context of a call that may outlive its caller by Drain.Time.
 func (e *exchange) detach(caller context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
 	patience := e.gate.Drain.orDefault().Time

@@ -23,18 +23,18 @@ const (
 // patience is how long the caller waits for a booking.
 const patience = 250 * time.Millisecond
 
-// booking bounds the attempts to record something in the ledger.
+// booking limits the attempts to record something in the ledger.
 var booking = quota.Patience{Total: 2 * time.Minute, Attempt: settleTime}
 
 // begin returns the response to the caller. Its body is observed while the caller reads it.
 func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	e.reach(answered)
-	resp.Request = e.r // the request that was sent contains the key
+	resp.Request = e.r // because the request that was sent contains the key
 	e.observation = e.quote.Observe(resp.StatusCode, resp.Header)
 	e.await(resp)
-	// The headers of a success are read while the call is still held. Some upstreams count the most
-	// that each call in flight can take, and the ledger counts the same until the call is settled.
-	// An upstream does not count a refused call, so its headers are read after the settlement.
+	// Read the headers of a success while the call is still held: some upstreams count the maximum
+	// of each call in flight, as the ledger does until the settlement. A refused call is not
+	// counted, so its headers are read after the settlement.
 	if resp.StatusCode < 400 {
 		e.early = e.observation.Early()
 		e.teach(e.early)
@@ -61,7 +61,7 @@ func (e *exchange) begin(resp *http.Response) (*http.Response, error) {
 	return resp, nil
 }
 
-// teach learns from a response to a call that is held, or was charged.
+// teach learns from a response to a held or charged call.
 func (e *exchange) teach(lessons []costs.Lesson) {
 	if len(lessons) == 0 || e.gate.authorized(e.r) {
 		return
@@ -72,14 +72,14 @@ func (e *exchange) teach(lessons []costs.Lesson) {
 	})
 }
 
-// late returns the lessons that were not learned early.
+// late returns the lessons that were not learned from the headers.
 func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
 	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
 		return slices.Contains(e.early, l)
 	})
 }
 
-// end decides what the call used, books it, and learns what the response reports of the limits.
+// end decides what the call used, books it, and learns what the response reports about limits.
 func (e *exchange) end(how ending) {
 	t := e.gate
 	e.reach(settled)
@@ -96,7 +96,7 @@ func (e *exchange) end(how ending) {
 			t.warnOnce("unread "+e.call.Method, "cannot read the rate-limit values of a response: "+
 				"ignoring them", "method", e.call.Method, "unread", strings.Join(out.Unread, ", "))
 		}
-		// A user's token may belong to another project with another quota.
+		// A user's token may belong to another project, with its own quota.
 		if !t.authorized(e.r) {
 			t.refused(e.ctx, e.decision, out.Refusal)
 		}
@@ -117,10 +117,8 @@ func (e *exchange) end(how ending) {
 	}
 }
 
-// lapses leaves the hold to lapse, and counts the most that the call can take as charged, as the
-// lapse will. It logs why, unless that is "".
-//
-// The call's place in a limit on concurrent calls is freed at once.
+// lapses leaves the hold to lapse, counts the call's maximum as charged, and logs why, unless it is
+// "". It frees the call's place in a limit on concurrent calls at once.
 func (e *exchange) lapses(why string) {
 	costs, places := slices.Clone(e.quote.Costs), 0
 	for i, c := range costs {
@@ -138,9 +136,9 @@ func (e *exchange) lapses(why string) {
 	switch {
 	case why == "":
 	case booked:
-		e.log().Warn(why + ": the most that the call can take is booked")
+		e.log().Warn(why + ": booked the maximum of the call")
 	default:
-		e.log().Warn(why + ": what the call may take stays set aside until it lapses")
+		e.log().Warn(why + ": the units set aside for the call stay so until they lapse")
 	}
 	switch {
 	case booked:
@@ -172,8 +170,8 @@ func (e *exchange) settle(costs []quota.Cost, lessons []costs.Lesson) {
 }
 
 // book calls record and waits a moment for it. While the ledger is unreachable or full, book
-// retries in the background for a while. After that, the journal's line is left to the next
-// process, and holds lapse.
+// retries in the background for a while. It then leaves the journal's line to the next process, and
+// the hold lapses.
 func (e *exchange) book(record func(context.Context) error) {
 	done, booked := make(chan struct{}), e.opened()
 	go func() {
@@ -181,7 +179,7 @@ func (e *exchange) book(record func(context.Context) error) {
 		defer close(done)
 		ctx := context.WithoutCancel(e.ctx)
 		if err := booking.Retry(ctx, record); err != nil {
-			e.log().Error("cannot book what a call took: what is set aside for it lapses",
+			e.log().Error("cannot book what a call used: the units set aside for it will lapse",
 				"error", err)
 		}
 	}()
@@ -200,8 +198,8 @@ func (t *Transport) warnOnce(subject, text string, args ...any) {
 	}
 }
 
-// warnMissing logs, once for each method, that its responses lack a path of the price list. Such a
-// call is charged the most that it can take.
+// warnMissing logs, once for each method, that its responses lack a path of the price list. Such
+// calls are charged their maximum.
 func (t *Transport) warnMissing(method string, paths []string) {
 	if len(paths) == 0 {
 		return
@@ -209,20 +207,20 @@ func (t *Transport) warnMissing(method string, paths []string) {
 	if t.Missed != nil {
 		t.Missed(method)
 	}
-	t.warnOnce("missing "+method, "the response does not report what the call took: charging the "+
+	t.warnOnce("missing "+method, "the response does not report what the call used: charging the "+
 		"maximum for this and similar calls", "method", method,
 		"missing", strings.Join(paths, ", "))
 }
 
-// mostUnlisted bounds the names that warnUnlisted logs, because callers can make up any number.
-const mostUnlisted = 100
+// maxUnlisted is the maximum number of names to log, because callers can invent any number.
+const maxUnlisted = 100
 
 // warnUnlisted logs, once for each value, that a table has no row for a fact such as the model. It
-// returns the label for such calls: the value's name, or "others" beyond the bound.
+// returns the label for such calls: the value, or "others" beyond maxUnlisted.
 func (t *Transport) warnUnlisted(method string, u costs.Unlisted) string {
 	key := "unlisted " + u.Table + " " + u.Value
 	if _, logged := t.warned.Load(key); !logged {
-		if t.unlisted.Add(1) > mostUnlisted {
+		if t.unlisted.Add(1) > maxUnlisted {
 			return "others"
 		}
 		t.warnOnce(key, "the price list has no row for a call; another row sets its price, perhaps "+

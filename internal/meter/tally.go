@@ -11,7 +11,7 @@ import (
 // Tally adds up the units charged to the requests under one context, by bucket. It is safe for
 // concurrent use.
 type Tally struct {
-	// Booked, if not nil, is called with the units booked by bucket for a call of an unknown price,
+	// Booked, if not nil, is called with the units booked by bucket for a call of unknown price,
 	// possibly long after the request. Set it before use.
 	Booked func(units map[string]int64)
 
@@ -19,7 +19,7 @@ type Tally struct {
 	units map[string]int64
 	last  quota.Decision
 	held  bool
-	open  int // holds that are not settled
+	open  int // number of unsettled holds
 }
 
 // Open reports whether some units are still held, so that the final charge may differ.
@@ -60,7 +60,7 @@ func (t *Tally) Last() quota.Decision {
 	return t.last
 }
 
-// add adds sign times the units of a decision. holds marks those of a call of an unknown price.
+// add adds sign times the units of a decision. holds is true for a call of unknown price.
 func (t *Tally) add(d quota.Decision, sign int64, holds bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,36 +27,36 @@ import (
 // credential and sends it. Client libraries work with it unmodified. Every attempt and every page
 // is a request, so each is counted. Its fields are set once before use.
 //
-// If the price is known only after the call, an estimate is set aside instead. The response is
-// observed while the caller reads it, and at its end the actual usage is booked. See exchange.
+// If the price is known only after the call, it sets an estimate aside instead, observes the
+// response while the caller reads it, and then books the actual usage. See exchange.
 //
-// A request with an Authorization header, the OAuth token of a user, is also charged, but is sent
-// without the credential, unless the upstream takes its credential in that header.
+// A request with a user's OAuth token in Authorization is also charged, but sent without the
+// credential, unless the upstream takes the credential in that header.
 //
 // A refusal is an error that wraps quota.ErrNotSent and the reason, inside the client's *url.Error:
 // quota.ErrExhausted (with a DeniedError), quota.ErrUnpriced, quota.ErrUnreachable and the other
 // errors of Budget.Charge, ErrForeignHost, ErrInTheClear, ErrKeyInURL, ErrBodyTooLarge.
 type Transport struct {
-	Base   http.RoundTripper // sends: NewBase
+	Base   http.RoundTripper // sends the requests: see NewBase
 	Budget *quota.Budget
 	Table  *costs.Table // the upstream's price list
-	// Endpoint has the only scheme and host to which requests and the credential are sent.
+	// Endpoint has the only scheme and host that requests and the credential are sent to.
 	Endpoint  *url.URL
 	Key       func() (string, error) // returns the credential, for each request
-	Estimates Estimates              // of calls whose price is known only after them
+	Estimates Estimates              // for calls whose price is known only afterwards
 	Drain     Drain
 	Missed    func(method string) // counts responses without usage; may be nil
-	// Proxied means that callers never see our key: a refused key is logged here, because callers
-	// would suspect their own.
+	// Proxied means that callers never see our key. A refused key is then logged here, because
+	// callers would suspect their own.
 	Proxied bool
 	Log     *slog.Logger
 
 	open     atomic.Int64 // calls still to be read or booked
 	reading  atomic.Int64 // responses read for callers that disconnected
-	unlisted atomic.Int64 // facts without a row that were logged
+	unlisted atomic.Int64 // number of logged facts without a row
 	samples  samples
 	warned   sync.Map // subjects of warnings already logged
-	resets   sync.Map // the last reset that the upstream reported, by the name of the limit
+	resets   sync.Map // last reset that the upstream reported, by the name of the limit
 }
 
 // Errors of requests that Transport refuses.
@@ -67,8 +67,8 @@ var (
 	ErrBodyTooLarge = errors.New("request's body is too large to be priced")
 )
 
-// slow is how long an upstream may take to begin a response whose price is known only after it:
-// models write for minutes before they respond, unless they stream.
+// slow is how long an upstream may take to begin the response to a call of unknown price: models
+// write for minutes before they respond, unless they stream.
 const slow = 10 * time.Minute
 
 // New returns a Transport for the upstream at address. The table names and prices its requests and
@@ -90,16 +90,15 @@ func New(address string, table *costs.Table, budget *quota.Budget, key func() (s
 
 const settleTime = 5 * time.Second // for one settlement after the request has ended
 
-// NewBase returns the transport that sends the requests. It uses HTTP/1.1 only, because an HTTP/2
-// client resends a request by itself when the server refuses a stream, and each would have to be
-// charged.
+// NewBase returns the transport that sends the requests. It uses only HTTP/1.1, because an HTTP/2
+// client resends a request, uncharged, when the server refuses a stream.
 func NewBase() *http.Transport {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ForceAttemptHTTP2 = false
 	base.Protocols = new(http.Protocols)
 	base.Protocols.SetHTTP1(true)
 	base.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
-	base.TLSClientConfig = nil // the clone's would still offer HTTP/2 to the server
+	base.TLSClientConfig = nil // the cloned one would still offer HTTP/2 to the server
 	base.ResponseHeaderTimeout = 30 * time.Second
 	base.MaxResponseHeaderBytes = 1 << 20
 	base.MaxIdleConnsPerHost = base.MaxIdleConns // there is only one host; the default is 2
@@ -125,7 +124,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return e.sendHeld()
 }
 
-// closing closes the body of a request that is not sent, as a RoundTripper must.
+// closing closes the body of a request that is not sent, as a RoundTripper must, and returns err.
 func closing(r *http.Request, err error) error {
 	if r.Body != nil {
 		r.Body.Close()
@@ -191,7 +190,7 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	switch {
 	case err != nil:
 		return nil, hideIn(err, e.key)
-	// no request asks to switch protocols, and such a connection would have no end
+	// no request asks to switch protocols, and such a connection would never end
 	case resp.StatusCode <= 101 || resp.StatusCode > 999:
 		resp.Body.Close()
 		return nil, fmt.Errorf("the upstream answered with the status %d", resp.StatusCode)
@@ -202,8 +201,8 @@ func (e *exchange) transmit(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// untraced hides the caller's trace. The trace's result for a hint would replace our error, and
-// httputil.ReverseProxy has a trace that accepts every hint and passes it on.
+// untraced hides the caller's trace. Its result for a hint would replace our error, and the trace
+// of httputil.ReverseProxy accepts every hint and passes it on.
 type untraced struct{ context.Context }
 
 func (u untraced) Value(key any) any {
@@ -215,9 +214,9 @@ func (u untraced) Value(key any) any {
 }
 
 // once keeps net/http from resending the request, uncharged, when an idle connection turns out to
-// be dead. net/http resends a request that has no body or whose body it can get again. Such a
-// request gets a body that is empty without net/http knowing it; with the identity encoding, it
-// does not change the bytes on the wire.
+// be dead. net/http resends a request without a body, or whose body it can get again. once gives
+// such a request an empty body of unknown length. With the identity encoding, this does not change
+// the bytes on the wire.
 func once(r *http.Request) {
 	r.GetBody = nil
 	_, keyed := r.Header["Idempotency-Key"]
@@ -234,8 +233,7 @@ func once(r *http.Request) {
 type callKey struct{}
 
 // WithCall returns a context whose requests are charged with the call's labels, priority and
-// reservation. The method is found from each request. An idempotency key must be used for one
-// request only.
+// reservation. Each request determines its method. Use an idempotency key for one request only.
 func WithCall(ctx context.Context, call quota.Call) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }

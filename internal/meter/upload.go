@@ -11,9 +11,9 @@ import (
 )
 
 // A resumable upload is one call in many requests. The first is charged, and its response has a
-// Location for the media. That URL is marked as paid before the client gets it, and requests to a
-// marked URL are not charged, so nothing has to be stored. An upload that was started elsewhere has
-// no mark. It is charged as a new upload, once, because its idempotency key is a digest of the URL.
+// Location for the media. The gate marks that URL as paid and does not charge requests to marked
+// URLs, so it has to store nothing. An upload that was started elsewhere has no mark. It is charged
+// once, as a new upload, because its idempotency key is a digest of the URL.
 
 // paidParam is the parameter that marks the URL of an upload that was charged when it began.
 const paidParam = "quota_paid"

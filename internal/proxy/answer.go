@@ -29,8 +29,8 @@ type refusal struct {
 	limit.Problem             // without its type; the detail says what happened, and what to do
 	reason        string      // for programs, in Google's spelling: quotaExceeded
 	header        http.Header // sent with the refusal
-	limit         string      // of a denial
-	retry         string      // of a denial: when to retry
+	limit         string      // the limit that denied; "" for other refusals
+	retry         string      // when to retry after a denial; "" for other refusals
 }
 
 func refusef(status int, reason, title, format string, args ...any) *refusal {
@@ -56,7 +56,7 @@ type document struct {
 	Limit   string           `json:"limit,omitempty"`
 	Retry   string           `json:"retry_at,omitempty"`
 	After   int64            `json:"retry_after_seconds,omitempty"`
-	Charged map[string]int64 `json:"charged"` // units by bucket that were charged nevertheless
+	Charged map[string]int64 `json:"charged"` // units that were charged nevertheless, by bucket
 }
 
 const problemType = "application/problem+json"
@@ -91,7 +91,7 @@ func (x *exchange) refuse(err error) {
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))
 }
 
-// amount returns units of a bucket in words.
+// amount formats units of a bucket.
 func (x *exchange) amount(bucket string, units int64) string {
 	b, _ := x.up.Table.Bucket(bucket)
 	return b.Unit.Text(units) + " of " + bucket
@@ -114,7 +114,7 @@ func (f *refusal) outcome() string {
 }
 
 // patientSDK is the maximum Retry-After, in seconds, that the clients of OpenAI and Anthropic obey.
-// If it is longer, they retry earlier.
+// They ignore a longer one and retry earlier.
 const patientSDK = 60
 
 // after returns the Retry-After in seconds, 0 for none.
@@ -137,7 +137,7 @@ func (f *refusal) document(charged map[string]int64, google bool) document {
 	d := document{Problem: f.Problem, Limit: f.limit, Retry: f.retry, After: f.after(),
 		Charged: charged}
 	if len(charged) > 0 {
-		d.Detail += "; the request was charged, since it may have reached the upstream"
+		d.Detail += "; the request was charged, because it may have reached the upstream"
 	}
 	switch {
 	case f.limit == quota.Suspended, f.Status == http.StatusServiceUnavailable:
@@ -188,7 +188,7 @@ var statusWords = map[int]struct{ google, plain string }{
 	http.StatusGatewayTimeout:      {"DEADLINE_EXCEEDED", "api_error"},
 }
 
-// wantsProblem reports whether the caller asked for application/problem+json by name.
+// wantsProblem reports whether the caller accepts application/problem+json by name.
 func wantsProblem(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		kind, params, err := mime.ParseMediaType(part)
@@ -267,8 +267,8 @@ var gateErrors = []struct {
 	{quota.ErrNotSent, http.StatusInternalServerError, "notSent", "request was not sent", ""},
 }
 
-// denial returns the refusal of a charge that does not fit now. Google's clients take its reason
-// for an exhausted day, and do not retry at once.
+// denial returns the refusal of a charge that does not fit now. Google's clients read its reason as
+// an exhausted day, and do not retry at once.
 func denial(d quota.Decision, err error) *refusal {
 	f := refusef(http.StatusTooManyRequests, "quotaExceeded", "quota exhausted", "%v", err)
 	f.limit = d.Limit

@@ -23,7 +23,7 @@ type body struct {
 	io.ReadCloser
 	x *exchange
 
-	// Set by the reader: the transport may still read when the handler ends.
+	// atomic, because the transport may still read when the handler ends
 	ended    atomic.Bool
 	released atomic.Bool
 	failed   atomic.Pointer[refusal] // set when the caller breaks a bound
@@ -35,7 +35,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.x.w.control.SetReadDeadline(time.Now().Add(pause))
 	n, err := b.ReadCloser.Read(p)
 	if !b.released.Load() {
-		// or the server would take the expired deadline for a disconnect
+		// or the server would mistake the expired deadline for a disconnect
 		b.x.w.control.SetReadDeadline(time.Time{})
 	}
 	b.x.moved()
@@ -58,7 +58,7 @@ func (b *body) Read(p []byte) (int, error) {
 // freeBody is the number of bytes of each body that do not count against Limits.Bodies.
 const freeBody = 64 << 10
 
-// keeper counts the bytes of a body in memory, and refuses bytes beyond Limits.Bodies.
+// keeper counts the bytes of a body in memory and refuses bytes beyond Limits.Bodies.
 type keeper struct {
 	proxy *Proxy
 	bytes int64
@@ -72,7 +72,7 @@ func (k *keeper) Write(p []byte) (int, error) {
 	k.bytes += int64(len(p))
 	maxBytes := k.proxy.Limits.Bodies
 	if k.proxy.bodyBytes.Add(k.counted()-before) > maxBytes && k.counted() > before {
-		k.release() // release at once, or two bodies with room for only one would refuse each other
+		k.release() // at once, or two bodies with room for only one would refuse each other
 		return 0, tooMany("the bodies of the requests under way have %d MiB, the maximum "+
 			"(--max-bodies)", maxBytes>>20)
 	}
@@ -96,11 +96,11 @@ func tooLarge(maxBytes int64) *refusal {
 			"their method, and --max-upload bounds them", maxBytes)
 }
 
-// linger is how long a caller may keep sending after it got the response.
+// linger is how long a caller may keep sending after the response.
 const linger = 5 * time.Second
 
-// stopReading is called before a response, because the server would first wait for the rest of the
-// request's body, however slow.
+// stopReading ends the request's body before a response. Otherwise the server would first wait for
+// the rest of the body, however slow.
 func (x *exchange) stopReading() {
 	// ended is set with the last byte, because the server returns io.EOF with it
 	if x.length == 0 || x.body != nil && x.body.ended.Load() {
@@ -114,10 +114,10 @@ func (x *exchange) stopReading() {
 	x.w.control.SetReadDeadline(time.Now().Add(linger))
 }
 
-// drain lets a caller finish sending for a while. Most callers read the response only then, and
+// drain gives a caller some time to finish sending. Most callers read the response only then, and
 // lose it if the connection is closed before.
 func (x *exchange) drain() {
-	// a client with Expect sends nothing before it gets 100 Continue
+	// a client with Expect sends nothing before 100 Continue
 	if !x.cut || x.body == nil && x.r.Header.Get("Expect") != "" {
 		return
 	}
@@ -128,8 +128,8 @@ func (x *exchange) drain() {
 // bodied lists the verbs of requests with a body.
 var bodied = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
 
-// receive waits for the first byte of an upload's body, and for the whole of any other, so that a
-// request that is never sent is not charged.
+// receive waits for the first byte of an upload's body, or for all of any other body, so that a
+// request that never arrives is not charged.
 func (x *exchange) receive() error {
 	r := x.r
 	overridden := r.Header.Get(costs.Override) != ""

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// checkWord refuses a request without the secret word in the path of a proxy for one command,
-// because other users of this machine can reach its port.
+// checkWord refuses a request to the proxy of one command unless its path has the secret word,
+// because other users of this machine can reach the port.
 func (x *exchange) checkWord() error {
 	word := x.proxy.word
 	if word == "" {

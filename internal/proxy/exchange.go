@@ -23,7 +23,7 @@ const (
 	outcomeRefused   = "refused"        // not forwarded, because of its form or caller
 	outcomeFailed    = "failed"         // no response from the upstream
 	outcomeUpstream  = "upstream error" // the upstream answered with 400 or more
-	outcomeBroken    = "broken off"     // the response did not arrive whole
+	outcomeBroken    = "broken off"     // the response is incomplete
 )
 
 // exchange is one request and its outcome.
@@ -35,8 +35,8 @@ type exchange struct {
 	path  string // as requested
 
 	up     *Upstream // nil until route finds it
-	prefix string    // removed from the path, because it names the upstream
-	word   string    // removed from the path before that
+	prefix string    // name of the upstream, removed from the path
+	word   string    // secret word, removed from the path before prefix
 
 	caller   limit.TokenHolder // zero if no token is required
 	ownToken bool              // the Authorization header contained a token of the proxy
@@ -45,8 +45,8 @@ type exchange struct {
 	incoming io.ReadCloser     // the request body as it arrives
 	moved    func()            // called when bytes have moved in either direction
 	length   int64             // of the request body, by Content-Length; -1 without it
-	cut      bool              // answered before the whole body arrived
-	slot     bool              // holds one of Limits.Requests
+	cut      bool              // answered before all of the body arrived
+	slot     bool              // has one of the Limits.Requests slots
 	keeps    keeper
 	tally    meter.Tally
 	outcome  string
@@ -65,8 +65,8 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	return x
 }
 
-// end releases what the exchange held, and logs its outcome. It passes on a panic, which aborts the
-// connection of a response that broke off.
+// end releases the exchange's resources and logs its outcome. It passes on a panic, which aborts
+// the connection of a response that broke off.
 func (x *exchange) end() {
 	panicked := recover()
 	if panicked != nil {
@@ -145,7 +145,7 @@ func (x *exchange) log() {
 	x.proxy.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 }
 
-// loggable returns a text from outside in a form that may be logged.
+// loggable makes a text from outside safe to log.
 func loggable(text string) string {
 	if quota.LooksSecret(text) {
 		return "(not shown: it holds what looks like a key)"

@@ -13,7 +13,7 @@ import (
 )
 
 // checkHost refuses a request whose Host is not the proxy's address or one of its names. A web page
-// whose own name points here (DNS rebinding) sends that name.
+// whose own host name resolves to this machine (DNS rebinding) sends that name.
 func (x *exchange) checkHost() error {
 	host := plainHost(x.r.Host)
 	name, _, err := net.SplitHostPort(host)
@@ -30,8 +30,8 @@ func (x *exchange) checkHost() error {
 			"with --host NAME", words.Clip(x.r.Host))
 }
 
-// ownHosts returns the Host headers for the address on which a request arrived. On loopback
-// localhost is one of them; a unix socket has no other name.
+// ownHosts returns the Host headers for the address that a request arrived on. For a loopback
+// address and a unix socket, localhost is one of them.
 func ownHosts(r *http.Request) []string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)
@@ -52,8 +52,7 @@ func ownHosts(r *http.Request) []string {
 	return hosts
 }
 
-// plainHost returns a Host header in the form in which it is compared: lower case, without the dot
-// of the root.
+// plainHost normalizes a Host header for comparison: lower case, without the dot of the root.
 func plainHost(host string) string {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -103,8 +102,8 @@ func CheckHost(name string) error {
 	return nil
 }
 
-// share adds the headers that let a web page of p.Origins read the response, and answers the
-// preflight of its browser, which costs nothing.
+// share adds the headers that let a web page of p.Origins read the response. It answers the
+// preflight requests of browsers, which cost nothing.
 func (x *exchange) share() error {
 	h, r := x.w.Header(), x.r
 	if len(x.proxy.Origins) > 0 {

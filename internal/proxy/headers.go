@@ -20,8 +20,8 @@ func (x *exchange) checkForm() error {
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
 		return ambiguous("%s is not forwarded", r.Method)
 	case !strings.HasPrefix(r.RequestURI, "/"), r.URL.Host != "":
-		return ambiguous("send a path without a host: the proxy's address takes the place of the " +
-			"upstream's, and does not serve as http_proxy")
+		return ambiguous("send a path without a host: the proxy's address replaces the " +
+			"upstream's, and does not work as http_proxy")
 	case !onlyTokens(r.Header["Upgrade"], "h2c"):
 		return ambiguous("Upgrade is not forwarded: what follows it could not be metered")
 	case !onlyTokens(r.Header["Expect"], "100-continue"):
@@ -49,7 +49,7 @@ func (x *exchange) checkForm() error {
 	return nil
 }
 
-// onlyTokens reports whether a header lists only known words.
+// onlyTokens reports whether a header lists only allowed words.
 func onlyTokens(values []string, allowed ...string) bool {
 	for _, value := range values {
 		for word := range strings.SplitSeq(value, ",") {
@@ -63,7 +63,7 @@ func onlyTokens(values []string, allowed ...string) bool {
 }
 
 // checkAuthorization refuses a credential that the proxy would have to drop, because the caller
-// sent it for a reason.
+// expects it to be used.
 func (x *exchange) checkAuthorization() error {
 	if err := x.up.checkParameters(x.r.URL.Query()); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (x *exchange) checkAuthorization() error {
 		"authorization is not forwarded", "%s", why)
 }
 
-// checkParameters refuses a query with an OAuth token, or with a project to bill in place of the
+// checkParameters refuses a query with an OAuth token, or with a project to bill instead of the
 // key's.
 func (u *Upstream) checkParameters(query url.Values) error {
 	if query.Has("userProject") || query.Has("$userProject") {
@@ -99,8 +99,8 @@ func (u *Upstream) checkParameters(query url.Values) error {
 	return nil
 }
 
-// withoutKeys removes the parameters with a program's own API key from a query. All others stay as
-// they are.
+// withoutKeys removes the parameters with a program's own API key from a query, and changes no
+// others.
 func (u *Upstream) withoutKeys(raw string) string {
 	keys := u.keyParams()
 	pairs := slices.DeleteFunc(strings.Split(raw, "&"), func(pair string) bool {
@@ -115,7 +115,7 @@ func (u *Upstream) withoutKeys(raw string) string {
 // The transport replaces the headers of the upstream's credential.
 func (x *exchange) dropHeaders(h http.Header) {
 	drop(h, "Sec-", "Access-Control-", "Origin", "Referer", "Cookie", "Expect", TokenHeader,
-		"X-Api-Key", "Api-Key") // a caller's key is never the upstream's
+		"X-Api-Key", "Api-Key") // a caller's key is never for the upstream
 	if !x.method.Known() { // a part of the response may lack the usage
 		drop(h, "Range", "If-Range")
 	}
@@ -136,8 +136,8 @@ func drop(h http.Header, names ...string) {
 	}
 }
 
-// keepUnshared keeps a response to a caller with a token out of a cache in front of the proxy,
-// which would give it to callers without one. The caller's own cache may revalidate it.
+// keepUnshared keeps a response to a caller with a token out of shared caches, which would send it
+// to callers without one. The caller's own cache may revalidate it.
 func keepUnshared(h http.Header) {
 	set := strings.ToLower(strings.Join(h.Values("Cache-Control"), ","))
 	if !strings.Contains(set, "private") && !strings.Contains(set, "no-store") {
@@ -145,8 +145,8 @@ func keepUnshared(h http.Header) {
 	}
 }
 
-// keepUpload makes clients continue an upload through the proxy: it replaces the upstream in a
-// Location by the proxy.
+// keepUpload replaces the upstream in a Location by the proxy, so that clients continue an upload
+// through the proxy.
 func (x *exchange) keepUpload(resp *http.Response) {
 	r := x.r
 	to, err := url.Parse(resp.Header.Get("Location"))

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Limits bounds what one caller can use, so that enough is left for others.
+// Limits limits what one caller can use, so that enough is left for others.
 type Limits struct {
 	Requests int           // under way at once, with their bodies received
 	Upload   int64         // bytes of an upload's body
 	Bodies   int64         // bytes of all other bodies together, except 64 KiB of each
-	Pause    time.Duration // maximum time in which a caller sends, or takes, nothing
-	// Silence is the maximum time in which no byte moves in either direction once the request is
-	// sent. Thinking replaces it for calls of an unknown price, because models think.
+	Pause    time.Duration // maximum time without sending or reading by a caller
+	// Silence is the maximum time without a byte in either direction once the request is sent.
+	// Thinking replaces it for calls of unknown price, because models think.
 	Silence, Thinking time.Duration
-	// Ending is the maximum time for shutting down: three quarters of it for the requests under
-	// way, the rest for reading their responses to the end. Orchestrators kill after 30 s.
+	// Ending is the maximum time for shutting down: three quarters for the requests under way, and
+	// the rest for reading their responses to the end. Orchestrators kill after 30 s.
 	Ending time.Duration
 }
 
@@ -26,8 +26,8 @@ func DefaultLimits() Limits {
 		Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
 }
 
-// takeSlot takes one of the Limits.Requests slots, if one is free. By then the body has arrived, so
-// slow callers do not block slots.
+// takeSlot takes one of the Limits.Requests slots, or refuses the request. The body has already
+// arrived, so slow callers do not block slots.
 func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {
@@ -76,8 +76,8 @@ func (w *writer) Write(p []byte) (int, error) {
 // expect sets the deadline for the caller to read the next bytes.
 func (w *writer) expect() { w.control.SetWriteDeadline(time.Now().Add(w.x.proxy.Limits.Pause)) }
 
-// watch returns a context that ends when no byte of the request or response has moved for as long
-// as Limits allows.
+// watch returns a context that ends when no byte of the request or response has moved for the time
+// that Limits allows.
 func (x *exchange) watch(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence := x.proxy.Limits.Silence

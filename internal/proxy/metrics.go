@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Metrics holds the metrics of a proxy, in a separate registry. NewMetrics makes it.
+// Metrics are the metrics of a proxy, in their own registry. NewMetrics creates them.
 type Metrics struct {
 	Registry *prometheus.Registry
 
@@ -29,7 +29,7 @@ type Metrics struct {
 	parts map[string]bool // parts of buckets with their own series
 }
 
-// maxParts is the maximum number of parts with their own series, because callers can make up names
+// maxParts is the maximum number of parts with their own series, because callers can invent names
 // of models. Further parts of a bucket share one series, BUCKET/other.
 const maxParts = 1000
 
@@ -67,7 +67,7 @@ func NewMetrics() *Metrics {
 }
 
 // Expect creates the series of a method whose responses report usage, because a rate misses the
-// first increase of a series that appears with it.
+// increase with which a series appears.
 func (m *Metrics) Expect(method string) { m.missed.WithLabelValues(method) }
 
 // Missed counts a response without the usage of the call.

@@ -1,5 +1,4 @@
-// Package proxy meters unmodified programs, which send their requests to it instead of to the
-// upstream.
+// Package proxy meters unmodified programs, which send it their requests in place of the upstream.
 package proxy
 
 import (
@@ -15,15 +14,15 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Proxy is an http.Handler that forwards requests to upstreams through a meter.Transport of each,
+// Proxy is an http.Handler that forwards requests to upstreams through a meter.Transport for each,
 // which charges them and adds the credential. Its fields are set once before use.
 //
 // It refuses requests that a web page in a browser could send on its own, and requests that the
-// upstream might read as another call than the one charged. A refused request costs nothing.
+// upstream might read as a different call from the one charged. A refused request costs nothing.
 type Proxy struct {
 	Upstreams []*Upstream // at least one; the first also without its name, unless NamedOnly
 	NamedOnly bool
-	Unserved  []string // names of further ones, for which there is no key
+	Unserved  []string // names of upstreams without a key
 	// Hosts are additional names by which callers may address the proxy.
 	Hosts   []string
 	Origins []string      // web pages that may use it, such as https://dashboard.example
@@ -32,7 +31,7 @@ type Proxy struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	serving   atomic.Int64 // requests, from their first to their last step
+	serving   atomic.Int64 // requests between their first and last step
 	word      string       // first segment of every request's path; "" for none
 	underWay  atomic.Int64 // requests with a slot
 	bodyBytes atomic.Int64 // bytes of bodies in memory, beyond each request's allowance
@@ -58,8 +57,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forward sends the request to the upstream, through the transport that charges it, and the answer
-// to the caller.
+// forward sends the request to the upstream, through the transport that charges it, and the
+// response to the caller.
 func (x *exchange) forward() error {
 	p := x.proxy
 	ctx, stop := x.watch(x.r.Context())
@@ -83,8 +82,8 @@ func (x *exchange) forward() error {
 			x.dropHeaders(r.Out.Header)
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			// Drop the upstream's permissions for web pages, because the proxy has its own list, and
-			// headers that browsers store for the upstream's address.
+			// Drop the upstream's permissions for web pages, because the proxy has its own list,
+			// and headers that browsers store for the upstream's address.
 			drop(resp.Header, "Access-Control-", "Set-Cookie", "Alt-Svc",
 				"Strict-Transport-Security", "Clear-Site-Data")
 			limit.SetQuotaHeader(resp.Header, x.up.Budget, x.tally.Last(),

@@ -18,8 +18,7 @@ type Upstream struct {
 	Name string // callers use /NAME/… or one of its hosts in Host
 }
 
-// hosted returns the upstream with that host, or nil. The default upstream is not addressed by
-// host.
+// hosted returns the upstream with that host, or nil. The default upstream has none.
 func (p *Proxy) hosted(host string) *Upstream {
 	name := plainHost(host)
 	if bare, _, err := net.SplitHostPort(name); err == nil {
@@ -37,8 +36,8 @@ func (p *Proxy) hosted(host string) *Upstream {
 	return nil
 }
 
-// route finds the upstream of a request: by its host, by the first segment of its path, which it
-// removes, or else the default, if there is one.
+// route finds the upstream of a request by its host or by the first segment of its path, which it
+// removes; otherwise it is the default, if there is one.
 func (x *exchange) route() error {
 	p := x.proxy
 	if !p.NamedOnly {
@@ -54,7 +53,7 @@ func (x *exchange) route() error {
 			}
 		}
 	}
-	if x.up == nil { // a request with a misspelled name would be billed by another upstream
+	if x.up == nil { // otherwise a misspelled name would be billed by another upstream
 		if first := x.firstPart(); slices.Contains(p.Unserved, first) {
 			return notServed(first)
 		}
@@ -75,8 +74,8 @@ func (x *exchange) firstPart() string {
 	return first
 }
 
-// misnamed reports whether no method of the default upstream begins like the path, so that the path
-// may be meant for another upstream.
+// misnamed reports whether the path may be meant for another upstream, because no method of the
+// default upstream begins like it.
 func (x *exchange) misnamed() bool {
 	begins := func(m costs.Method) bool {
 		part, _, _ := strings.Cut(strings.TrimPrefix(m.Path, "/"), "/")
@@ -86,7 +85,7 @@ func (x *exchange) misnamed() bool {
 		!slices.ContainsFunc(x.up.Table.Methods(), begins)
 }
 
-// noUpstream returns a message that the path names no upstream, and how paths begin.
+// noUpstream returns a message that the path names no upstream, with the possible beginnings.
 func (x *exchange) noUpstream() string {
 	first := x.firstPart()
 	var names []string
@@ -128,7 +127,7 @@ func (x *exchange) takeOff(prefix string) {
 	x.r.URL = &to
 }
 
-// keyParams returns the parameters for a program's own key, which is dropped.
+// keyParams returns the parameters for a program's own key, which the proxy drops.
 func (u *Upstream) keyParams() []string {
 	return slices.DeleteFunc(u.Table.Credential.AllParams(), isToken)
 }

@@ -23,14 +23,14 @@ func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
 		Handler: p, ReadHeaderTimeout: 20 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(p.Log.Handler(), slog.LevelDebug),
-		// OPTIONS * and the like come to the handler, which logs them.
+		// pass OPTIONS * to the handler, which logs it
 		DisableGeneralOptionsHandler: true,
 	})
 	p.finish(until)
 	return err
 }
 
-// postTime bounds how long a proxy waits for the ledger before it serves.
+// postTime is how long a proxy waits for the ledger before it serves.
 const postTime = 10 * time.Second
 
 // Post books the calls that an earlier process left in the host's journal.
@@ -44,7 +44,7 @@ func (p *Proxy) Post(ctx context.Context) {
 	}
 }
 
-// Watch polls the upstreams for the end of calls that go on after their response, until ctx ends.
+// Watch polls the upstreams, until ctx ends, for the end of calls that go on after their response.
 func (p *Proxy) Watch(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, u := range p.Upstreams {
@@ -53,9 +53,8 @@ func (p *Proxy) Watch(ctx context.Context) {
 	all.Wait()
 }
 
-// ServeLocally serves on a free port of this machine until stop is called. It returns its address,
-// such as http://127.0.0.1:40123/WORD, once it listens there. Requests without the word are
-// refused.
+// ServeLocally serves on a free port of this machine until stop is called. Once it listens, it
+// returns its address, such as http://127.0.0.1:40123/WORD. It refuses requests without the word.
 func (p *Proxy) ServeLocally(ctx context.Context) (address string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,12 +82,12 @@ func (p *Proxy) Environment(address string) (env []string) {
 	return env
 }
 
-// finish waits until a deadline for responses to be read and booked. Remaining holds lapse into
-// charges.
+// finish waits, at most until a deadline, for responses to be read and booked. The remaining holds
+// lapse into charges.
 func (p *Proxy) finish(until time.Time) {
 	ctx, done := context.WithDeadline(context.Background(), until)
 	defer done()
-	// handlers whose connections were closed write their lines and leave their responses to drains
+	// handlers of closed connections write their log lines and leave their responses to drains
 	await(ctx, func() bool { return p.serving.Load() == 0 })
 	for _, u := range p.Upstreams {
 		if !await(ctx, func() bool { return u.Open() == 0 }) {
@@ -99,7 +98,7 @@ func (p *Proxy) finish(until time.Time) {
 	}
 }
 
-// await waits for a condition, and reports whether it held before ctx ended.
+// await waits for a condition, and reports whether it became true before ctx ended.
 func await(ctx context.Context, holds func() bool) bool {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -134,7 +133,7 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 3*time.Second)
 	defer cancel()
 	for _, u := range p.Upstreams {
-		b := u.Budget // only the configured limits, not every part ever used
+		b := u.Budget // checks only the configured limits, not every part ever used
 		_, err := b.Ledger.Usage(ctx, b.Credential, b.Limits)
 		if err == nil {
 			_, err = u.Key()
@@ -147,8 +146,8 @@ func (p *Proxy) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// serve serves on the listener until ctx ends. It then gives the requests under way three quarters
-// of Limits.Ending, and returns the end of all of it.
+// serve serves on the listener until ctx ends. It then waits three quarters of Limits.Ending for
+// the requests under way, and returns the time at which Limits.Ending is over.
 func (p *Proxy) serve(ctx context.Context, listener net.Listener,
 	server *http.Server) (until time.Time, err error) {
 	served := make(chan error, 1)
