@@ -84,7 +84,7 @@ func TestAnswersThatDoNotTell(t *testing.T) {
 				t.Errorf("%d units were learned from the upstream", told)
 			}
 			log := m.log.String()
-			times := strings.Count(log, "does not report what the call took")
+			times := strings.Count(log, "does not report what the call used")
 			if !strings.Contains(log, c.told) || times != min(1, len(c.told)) {
 				t.Errorf("logged %d times:\n%s", times, log)
 			}

@@ -80,7 +80,7 @@ func TestLostHold(t *testing.T) {
 		m.settled(t)
 		m.expectUnits(t, "output", 0, 50)
 		m.expectUnits(t, "requests", 0, 1)
-		if !strings.Contains(m.log.String(), "is booked all the same") {
+		if !strings.Contains(m.log.String(), "booking what was used") {
 			t.Error(m.log)
 		}
 	}

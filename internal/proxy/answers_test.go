@@ -39,7 +39,7 @@ func TestUpstreamThatStops(t *testing.T) {
 		max(holds[0].Left, holds[0].Most) < 400 {
 		t.Errorf("held: %+v", holds)
 	}
-	if !strings.Contains(m.log.String(), "until it lapses") {
+	if !strings.Contains(m.log.String(), "until they lapse") {
 		t.Error(&m.log)
 	}
 }

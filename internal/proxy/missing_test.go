@@ -23,7 +23,7 @@ func TestMissing(t *testing.T) {
 	if booked["tokens/gpt-4.1"] < 3*400 || booked["requests/gpt-4.1"] != 3 || held != 0 {
 		t.Errorf("booked %v, %d held", booked, held)
 	}
-	if n := strings.Count(m.log.String(), "does not report what the call took"); n != 1 {
+	if n := strings.Count(m.log.String(), "does not report what the call used"); n != 1 {
 		t.Errorf("it is logged %d times", n)
 	}
 	for name, want := range map[string]int64{"proxy_answers_without_cost_total": 3,
