@@ -21,20 +21,21 @@ type model struct {
 
 // bucket is the state of one bucket. Numbers are units, and Unix microseconds.
 type bucket struct {
-	name                string
-	entries             []quota.Entry // without totals
-	forgotten           int64         // of the entries that were trimmed
-	newest, keep, reset int64
-	suspension          quota.Suspension
-	holds               []hold
-	lapsed              map[string][]int64 // stamps of the entries of lapsed reservations
-	takings             []quota.Entry
-	others              map[string]others // by Window.String
+	name          string
+	items         []item // holds, and then entries by stamp
+	newest, reset int64
+	suspension    quota.Suspension
+	takings       []item
+	others        map[string]others // by Window.String
 }
 
-type hold struct {
-	quota.Reservation
+// item is a hold, or an entry of the log. A hold that lapses becomes an entry.
+type item struct {
+	at     int64 // stamp of the entry, 0 of a hold
+	units  int64 // charged, or still held
+	id     string
 	labels quota.Labels
+	of     quota.Reservation // the hold, or what the entry was before; empty once it is settled
 }
 
 type others struct{ at, units, level int64 }
@@ -46,109 +47,143 @@ type answer struct {
 	until    int64
 }
 
-func newModel(clock *Clock) *model {
-	return &model{clock: clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
-}
+func (m *model) now() int64 { return m.clock.Now().UnixMicro() }
 
 func (m *model) bucket(name string) *bucket {
 	if m.buckets[name] == nil {
-		m.buckets[name] = &bucket{name: name, keep: quota.Retention.Microseconds(),
-			lapsed: map[string][]int64{}, others: map[string]others{}}
+		m.buckets[name] = &bucket{name: name, others: map[string]others{}}
 	}
 	return m.buckets[name]
 }
 
-func (b *bucket) clone() *bucket {
-	same := *b
-	same.entries, same.holds = slices.Clone(b.entries), slices.Clone(b.holds)
-	same.lapsed, same.others = maps.Clone(b.lapsed), maps.Clone(b.others)
-	return &same
-}
-
-// lapse turns holds that expired up to now into entries where they are charged, and returns the
-// moment of the decision: now, but after every entry that any of the buckets ever had.
-func lapse(now int64, buckets []*bucket) (n int64) {
-	for more := true; more; {
-		n, more = now, false
+// at returns copies of the buckets at a time of the clock, if no caller acts until then, and the
+// moment of a decision at that time: after every entry that any of the buckets ever had.
+func (m *model) at(clock int64, names ...string) (buckets []*bucket, n int64) {
+	for _, name := range names {
+		b := *m.bucket(name)
+		b.items, b.others = slices.Clone(b.items), maps.Clone(b.others)
+		buckets = append(buckets, &b)
+	}
+	for was := int64(-1); n != was; { // an entry of a lapse moves n, and more holds lapse by then
+		was, n = n, clock
 		for _, b := range buckets {
 			n = max(n, b.newest+1)
 		}
 		for _, b := range buckets {
-			more = b.lapseOne(n) || more
+			b.lapse(n)
 		}
 	}
-	return n
+	return buckets, n
 }
 
-// lapseOne writes the entry of the earliest hold that has expired by n, if any, with the most units
-// that it can have used.
-func (b *bucket) lapseOne(n int64) bool {
-	due := slices.DeleteFunc(slices.Clone(b.holds), func(h hold) bool {
-		return h.Lapse != quota.LapseCharge || h.open(n) || h.Left == 0
-	})
-	if len(due) == 0 {
-		return false
-	}
-	h := slices.MinFunc(due, func(x, y hold) int {
-		return cmp.Or(x.ExpiresAt.Compare(y.ExpiresAt), cmp.Compare(x.ID, y.ID))
-	})
-	b.drop(h.ID)
-	at := max(h.ExpiresAt.UnixMicro(), b.newest+1)
-	b.lapsed[h.ID] = append(b.lapsed[h.ID], at)
-	b.write(at, entryID(h.ID), h.atMost(), h.labels, nil)
-	return true
-}
-
-// entryID returns the ID of the entry that a reservation becomes.
-func entryID(reservation string) string {
-	id, _, _ := quota.ParseReservation(reservation)
-	return id
-}
-
-func (b *bucket) write(n int64, id string, units int64, l quota.Labels, limits []quota.Limit) {
-	b.entries = append(b.entries, quota.Entry{At: moment(n), ID: id, Bucket: b.name, Units: units,
-		Labels: named(l)})
-	b.newest, b.keep = n, max(b.keep, quota.RetentionFor(limits).Microseconds())
-}
-
-// trim forgets a few old entries, as a charge does.
-func (b *bucket) trim() {
-	for range 64 {
-		if b.entries[0].At.UnixMicro() <= b.newest-b.keep {
-			b.forgotten += b.entries[0].Units
-			b.entries = b.entries[1:]
+// lapse turns the holds that have expired by n into entries, where they are charged, with the most
+// units that they can have used.
+func (b *bucket) lapse(n int64) {
+	var due []*item
+	for i := range b.items {
+		h := &b.items[i]
+		if h.at == 0 && h.of.Lapse == quota.LapseCharge && !h.open(n) && h.units > 0 {
+			due = append(due, h)
 		}
 	}
+	slices.SortFunc(due, func(x, y *item) int {
+		return cmp.Or(x.of.ExpiresAt.Compare(y.of.ExpiresAt), cmp.Compare(x.of.ID, y.of.ID))
+	})
+	for _, h := range due {
+		b.newest = max(h.of.ExpiresAt.UnixMicro(), b.newest+1)
+		h.at, h.units = b.newest, h.atMost()
+	}
+	b.sort()
 }
 
-func (h hold) open(n int64) bool { return n < h.ExpiresAt.UnixMicro() }
+// sort puts the items in their order, without those that count nothing.
+func (b *bucket) sort() {
+	b.items = slices.DeleteFunc(b.items, func(x item) bool {
+		return x.units == 0 && (x.at > 0 || x.of.ID == "")
+	})
+	slices.SortStableFunc(b.items, func(x, y item) int { return cmp.Compare(x.at, y.at) })
+}
 
-func (h hold) atMost() int64 { return max(h.Left, h.Most-h.Drawn) }
+// commit makes copies, once they are changed, the state of the buckets.
+func (m *model) commit(buckets []*bucket) {
+	for _, b := range buckets {
+		b.sort()
+		m.buckets[b.name] = b
+	}
+}
 
-// find returns the open hold of a reservation at n, or nil.
-func (b *bucket) find(reservation string, n int64) *hold {
-	for i := range b.holds {
-		if h := &b.holds[i]; h.ID == reservation && h.open(n) {
-			return h
+// change returns copies of the buckets to change, and the moment of the decision. It writes the
+// entries of lapsed holds first, which stay even if the copies are not committed.
+func (m *model) change(names ...string) (buckets []*bucket, n int64) {
+	buckets, _ = m.at(m.now(), names...)
+	m.commit(buckets)
+	return m.at(m.now(), names...)
+}
+
+// farAhead, in µs, is twenty years: later than any decision.
+const farAhead = 20 * 366 * 24 * 3_600_000_000
+
+// first returns the first time of the clock, from one on, at which a condition is true if no caller
+// acts meanwhile; quota.Never for none. Between two expiries of holds, units only come free.
+func (m *model) first(from int64, names []string,
+	matches func(buckets []*bucket, n int64) bool) int64 {
+	ends := []int64{m.now() + farAhead}
+	for _, name := range names {
+		for _, h := range m.bucket(name).items {
+			if h.at == 0 {
+				ends = append(ends, h.of.ExpiresAt.UnixMicro())
+			}
+		}
+	}
+	slices.Sort(ends)
+	for _, end := range slices.Compact(ends) {
+		if end <= from {
+			continue
+		}
+		buckets, n := m.at(from, names...) // no hold lapses up to the end
+		later := func(i int) bool { return matches(buckets, max(n, from+int64(i))) }
+		if span := int(end - from); later(span - 1) {
+			return from + int64(sort.Search(span, later))
+		}
+		from = end
+	}
+	return quota.Never
+}
+
+// add adds an entry, or a hold. After n, time does not run backwards.
+func (b *bucket) add(x item, n int64) {
+	b.items, b.newest = append(b.items, x), max(b.newest, n)
+}
+
+func (x *item) open(n int64) bool { return x.at == 0 && n < x.of.ExpiresAt.UnixMicro() }
+
+func (x *item) atMost() int64 { return max(x.units, x.of.Most-x.of.Drawn) }
+
+// find returns the first item of which a condition is true, or nil.
+func (b *bucket) find(matches func(x *item) bool) *item {
+	for i := range b.items {
+		if matches(&b.items[i]) {
+			return &b.items[i]
 		}
 	}
 	return nil
 }
 
-func (b *bucket) drop(reservation string) {
-	b.holds = slices.DeleteFunc(b.holds, func(h hold) bool { return h.ID == reservation })
+// hold returns the open hold of a reservation at n, or nil.
+func (b *bucket) hold(reservation string, n int64) *item {
+	return b.find(func(x *item) bool { return x.open(n) && x.of.ID == reservation })
 }
 
-// entryAt returns the index of the entry with that stamp, or -1.
-func (b *bucket) entryAt(stamp int64) int {
-	return slices.IndexFunc(b.entries, func(e quota.Entry) bool { return e.At.UnixMicro() == stamp })
+// entryAt returns the entry with that stamp, or nil.
+func (b *bucket) entryAt(stamp int64) *item {
+	return b.find(func(x *item) bool { return x.at == stamp })
 }
 
 // held adds up the units held at n, and the most that the holds can turn out to use.
 func (b *bucket) held(n int64) (held, atMost int64) {
-	for _, h := range b.holds {
+	for _, h := range b.items {
 		if h.open(n) {
-			held, atMost = held+h.Left, atMost+h.atMost()
+			held, atMost = held+h.units, atMost+h.atMost()
 		}
 	}
 	return held, atMost
@@ -179,129 +214,42 @@ func (b *bucket) used(w quota.Window, n int64) int64 {
 	}
 	since := b.since(w, n)
 	sum := b.sum(since-1, quota.Never)
-	if o := b.others[w.String()]; o.units > 0 && o.at >= since {
+	if o := b.others[w.String()]; o.at >= since {
 		sum += o.units
 	}
 	return sum
 }
 
+// own returns the units used without those of other programs.
+func (b bucket) own(w quota.Window, n int64) int64 {
+	b.others = nil
+	return b.used(w, n)
+}
+
 // sum adds up the entries stamped after a time and up to another.
 func (b *bucket) sum(after, until int64) (sum int64) {
-	for _, e := range b.entries {
-		if at := e.At.UnixMicro(); at > after && at <= until {
-			sum += e.Units
+	for _, e := range b.items {
+		if e.at > max(0, after) && e.at <= until {
+			sum += e.units
 		}
 	}
 	return sum
 }
 
-// level adds up the charges from each entry on, less the units restored since.
+// level adds up the charges from each entry on, less the units restored since, and returns the most.
 func (b *bucket) level(w quota.Window, n int64) (most int64) {
 	num, den := w.Restore.Terms()
 	var sum int64
-	for _, e := range slices.Backward(b.entries) {
-		sum += e.Units * den
-		most = max(most, sum-num*(n-e.At.UnixMicro()))
+	for _, e := range slices.Backward(b.items) {
+		if e.at > 0 {
+			sum += e.units * den
+			most = max(most, sum-num*(n-e.at))
+		}
 	}
 	if o := b.others[w.String()]; o.units > 0 {
 		most = max(most, o.level+b.sum(o.at-1, quota.Never)*den-num*(n-o.at))
 	}
 	return most
-}
-
-// alone returns the bucket without the units of other programs.
-func (b *bucket) alone() *bucket {
-	own := *b
-	own.others = nil
-	return &own
-}
-
-// future computes buckets at later times, if no caller acts and holds lapse.
-type future struct {
-	now      int64 // the clock
-	buckets  []*bucket
-	expiries []int64           // of holds, and the end of what is looked at
-	seen     map[int][]*bucket // by how many of the expiries are past
-}
-
-// farAhead, in µs, is twenty years: later than any decision.
-const farAhead = 20 * 366 * 24 * 3_600_000_000
-
-func (m *model) future(names ...string) *future {
-	now := m.clock.Now().UnixMicro()
-	f := &future{now: now, seen: map[int][]*bucket{}, expiries: []int64{now + farAhead}}
-	for _, name := range names {
-		f.buckets = append(f.buckets, m.bucket(name))
-		for _, h := range m.bucket(name).holds {
-			f.expiries = append(f.expiries, h.ExpiresAt.UnixMicro())
-		}
-	}
-	slices.Sort(f.expiries)
-	f.expiries = slices.Compact(f.expiries)
-	return f
-}
-
-// at returns the buckets at a time of the clock, and the moment of a decision then. It computes
-// lapsed entries once between two expiries.
-func (f *future) at(clock int64) (buckets []*bucket, n int64) {
-	past := sort.Search(len(f.expiries), func(i int) bool { return f.expiries[i] > clock })
-	if f.seen[past] == nil {
-		for _, b := range f.buckets {
-			f.seen[past] = append(f.seen[past], b.clone())
-		}
-	}
-	return f.seen[past], lapse(clock, f.seen[past])
-}
-
-// first returns the first time of the clock, from one on, at which a condition is true; quota.Never
-// for none. While no hold expires, units only come free, so it checks the end of each such span.
-func (f *future) first(from int64, matches func(buckets []*bucket, n int64) bool) int64 {
-	if matches(f.at(from)) {
-		return from
-	}
-	for _, end := range f.expiries {
-		if end > from && matches(f.at(end-1)) {
-			return from + int64(sort.Search(int(end-from), func(i int) bool {
-				return matches(f.at(from + int64(i)))
-			}))
-		}
-		from = max(from, end)
-	}
-	return quota.Never
-}
-
-// begin returns copies of the buckets now, after their holds have lapsed, and the moment of the
-// decision.
-func (m *model) begin(names ...string) (buckets []*bucket, n int64) {
-	f := m.future(names...)
-	return f.at(f.now)
-}
-
-// change writes the entries of lapsed holds, and calls do with the number of each bucket, a copy of
-// it, and the moment of the decision. After an error nothing else is changed.
-func (m *model) change(names []string, do func(i int, b *bucket, n int64) error) error {
-	buckets, n := m.lapse(names...)
-	for i, b := range buckets {
-		buckets[i] = b.clone()
-		if err := do(i, buckets[i], n); err != nil {
-			return err
-		}
-	}
-	m.commit(buckets)
-	return nil
-}
-
-// lapse does what begin does, and writes the entries of lapsed holds.
-func (m *model) lapse(names ...string) (buckets []*bucket, n int64) {
-	buckets, n = m.begin(names...)
-	m.commit(buckets)
-	return buckets, n
-}
-
-func (m *model) commit(buckets []*bucket) {
-	for _, b := range buckets {
-		m.buckets[b.name] = b
-	}
 }
 
 // Usage sums up.
@@ -311,9 +259,8 @@ func (m *model) Usage(limits []quota.Limit) (quota.Usage, error) {
 		names = append(names, l.Bucket)
 	}
 	names = slices.Compact(names) // the limits of a bucket come together
-	future := m.future(names...)
-	usage := quota.Usage{At: moment(future.now)}
-	buckets, n := m.begin(names...)
+	usage := quota.Usage{At: m.clock.Now()}
+	buckets, n := m.at(m.now(), names...)
 	for i, b := range buckets {
 		held, atMost := b.held(n)
 		u := quota.BucketUsage{Bucket: b.name, Held: held, AtMost: atMost, ResetAt: moment(b.reset)}
@@ -322,14 +269,13 @@ func (m *model) Usage(limits []quota.Limit) (quota.Usage, error) {
 		}
 		for _, l := range quota.LimitsOf(b.name, limits) {
 			used := b.used(l.Window, n)
-			less := func(buckets []*bucket, n int64) bool {
-				later, _ := buckets[i].held(n)
-				return buckets[i].used(l.Window, n)+later < used+held
-			}
-			lu := quota.LimitUsage{Limit: l, Used: used, Others: used - b.alone().used(l.Window, n),
+			lu := quota.LimitUsage{Limit: l, Used: used, Others: used - b.own(l.Window, n),
 				Remaining: max(0, l.Cap(false)-used-held)}
 			if used+held > 0 {
-				lu.NextFreeAt = moment(future.first(future.now, less))
+				lu.NextFreeAt = moment(m.first(m.now(), names, func(later []*bucket, n int64) bool {
+					stays, _ := later[i].held(n)
+					return later[i].used(l.Window, n)+stays < used+held
+				}))
 			}
 			u.Limits = append(u.Limits, lu)
 		}
@@ -340,11 +286,11 @@ func (m *model) Usage(limits []quota.Limit) (quota.Usage, error) {
 
 // Reservations lists the holds that have not expired.
 func (m *model) Reservations(name string) ([]quota.Reservation, error) {
-	buckets, n := m.begin(name)
+	buckets, n := m.at(m.now(), name)
 	list := []quota.Reservation{}
-	for _, h := range buckets[0].holds {
-		if h.open(n) {
-			list = append(list, h.Reservation)
+	for _, h := range buckets[0].items {
+		if h.of.Left = h.units; h.open(n) {
+			list = append(list, h.of)
 		}
 	}
 	slices.SortFunc(list, func(a, b quota.Reservation) int {
@@ -353,20 +299,21 @@ func (m *model) Reservations(name string) ([]quota.Reservation, error) {
 	return list, nil
 }
 
-// log returns the entries and takings stamped after a time.
-func (m *model) log(name string, after time.Time) ([]quota.Entry, []quota.Entry) {
-	buckets, _ := m.lapse(name)
-	b := buckets[0].clone()
-	return slices.DeleteFunc(b.entries, func(e quota.Entry) bool { return !e.At.After(after) }),
-		slices.DeleteFunc(slices.Clone(b.takings),
-			func(t quota.Entry) bool { return !t.At.After(after) })
-}
-
-// named returns a copy of the labels that have a value.
-func named(l quota.Labels) quota.Labels {
-	l = l.With(nil)
-	maps.DeleteFunc(l, func(_, v string) bool { return v == "" })
-	return l
+// log writes the entries of lapsed holds, and returns the entries and takings stamped after a time.
+func (m *model) log(name string, after time.Time) (entries, takings []quota.Entry) {
+	buckets, _ := m.change(name)
+	list := func(items []item) (list []quota.Entry) {
+		for _, e := range items {
+			if e.at > after.UnixMicro() {
+				e.labels = e.labels.With(nil) // a copy
+				maps.DeleteFunc(e.labels, func(_, v string) bool { return v == "" })
+				list = append(list, quota.Entry{At: moment(e.at), ID: e.id, Bucket: name,
+					Units: e.units, Labels: e.labels})
+			}
+		}
+		return list
+	}
+	return list(buckets[0].items), list(buckets[0].takings)
 }
 
 // moment returns the time of a stamp; the zero time for 0 and quota.Never.

@@ -77,6 +77,7 @@ type story struct {
 	dumps      bool // what the store holds is looked at
 	parted     bool // the ledger has named another limit in an entry, so the story ends
 
+	latest  time.Time // the clock has shown
 	floor   time.Time // the clock does not go back past the last lapse
 	idle    time.Duration
 	ends    []time.Time // expiries and suspensions
@@ -108,7 +109,7 @@ func newStory(outer testing.TB, tb rapid.TB, h Harness, l *ledger.Ledger) *story
 	s := &story{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
 		limits: map[string][]quota.Limit{}, settled: map[string]time.Time{},
 		expires: map[string]time.Time{}}
-	s.model = newModel(&s.clock)
+	s.model = &model{clock: &s.clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
 	s.setNow(epoch)
 	return s
 }
@@ -116,6 +117,9 @@ func newStory(outer testing.TB, tb rapid.TB, h Harness, l *ledger.Ledger) *story
 func (s *story) setNow(now time.Time) {
 	s.clock.Set(s.outer, now)
 	s.h.SetNow(s.outer, now)
+	if now.After(s.latest) {
+		s.latest = now
+	}
 }
 
 func (s *story) id() string { s.serial++; return fmt.Sprintf("e%04d", s.serial) }
@@ -319,15 +323,15 @@ func (s *story) awaitRetry(c Call) {
 	}
 }
 
-// relimit changes the limits of a bucket, unless these need entries that may have been trimmed: the
-// ledger may do that later than the model.
+// relimit changes the limits of a bucket, unless these need entries for longer: the ledger may have
+// forgotten some.
 func (s *story) relimit() {
 	if !s.rarely("change limits", 3) {
 		return
 	}
 	b := s.bucket()
-	limits, modelled := s.drawLimits(b), s.model.bucket(b)
-	if modelled.forgotten == 0 || quota.RetentionFor(limits).Microseconds() <= modelled.keep {
+	limits := s.drawLimits(b)
+	if quota.RetentionFor(limits) <= quota.RetentionFor(s.limits[b]) {
 		s.limits[b] = limits
 	}
 }

@@ -80,13 +80,7 @@ func (s *story) cancel() {
 		return
 	}
 	c := rapid.SampledFrom(s.charges).Draw(s.t, "charge")
-	latest := s.clock.Now()
-	for _, other := range s.charges {
-		if other.decision.At.After(latest) {
-			latest = other.decision.At
-		}
-	}
-	if latest.Sub(c.decision.At) < quota.Retention {
+	if s.latest.Sub(c.decision.At) < quota.Retention-time.Second {
 		both(s, func(ctx context.Context, c made) (any, error) {
 			return nil, s.ledger.Cancel(ctx, c.charge, c.decision)
 		}, s.model.Cancel, c)
@@ -147,7 +141,7 @@ func (s *story) adjust() {
 		a.Units = 1
 	}
 	if rapid.Bool().Draw(s.t, "was") {
-		buckets, n := s.model.begin(a.Bucket)
+		buckets, n := s.model.at(s.model.now(), a.Bucket)
 		after, until := a.Span(n)
 		was := buckets[0].sum(after, until)
 		if was += rapid.SampledFrom([]int64{0, 0, 0, 1}).Draw(s.t, "wrong"); was >= 0 {

@@ -122,7 +122,7 @@ func (s *story) compareBucket(b string) {
 	s.same("sums of "+b, sums, quota.AddUp(all))
 	must(s.tb, err)
 	to := s.clock.Now()
-	model, _ := s.model.begin(b)
+	model, _ := s.model.at(s.model.now(), b)
 	for _, after := range []time.Duration{time.Minute, hours(5), hours(47)} {
 		got, err := s.ledger.Between(ctx, s.credential, b, to.Add(-after), to)
 		want := model[0].sum(to.Add(-after).UnixMicro(), to.UnixMicro())
@@ -158,7 +158,10 @@ func without(all []quota.Entry, since time.Time) (list []quota.Entry) {
 // allowed charge, each of its windows held no more than the limit.
 func (s *story) checkWindows() {
 	for _, name := range storyBuckets {
-		b := bucket{entries: s.log(name)}
+		var b bucket
+		for _, e := range s.log(name) {
+			b.add(item{at: e.At.UnixMicro(), units: e.Units}, 0)
+		}
 		for _, p := range s.proofs {
 			for _, l := range quota.LimitsOf(name, p.charge.Limits) {
 				if l.Window.Anchored || l.Window.IsRestoring() {
@@ -166,7 +169,7 @@ func (s *story) checkWindows() {
 				}
 				at := p.decision.At.UnixMicro()
 				if sum := b.sum(b.since(l.Window, at)-1, at); sum > l.Units {
-					s.tb.Fatalf("I2: %d units in %+v at %s:\n%+v", sum, l, p.decision.At, b.entries)
+					s.tb.Fatalf("I2: %d units in %+v at %s:\n%+v", sum, l, p.decision.At, b.items)
 				}
 			}
 		}
