@@ -22,7 +22,7 @@ type model struct {
 // bucket is the state of one bucket. Numbers are units, and Unix microseconds.
 type bucket struct {
 	name          string
-	items         []item // holds, and then entries by stamp
+	items         []item // holds as they expire, and then entries by stamp
 	newest, reset int64
 	suspension    quota.Suspension
 	takings       []item
@@ -79,19 +79,12 @@ func (m *model) at(clock int64, names ...string) (buckets []*bucket, n int64) {
 // lapse turns the holds that have expired by n into entries, where they are charged, with the most
 // units that they can have used.
 func (b *bucket) lapse(n int64) {
-	var due []*item
 	for i := range b.items {
 		h := &b.items[i]
 		if h.at == 0 && h.of.Lapse == quota.LapseCharge && !h.open(n) && h.units > 0 {
-			due = append(due, h)
+			b.newest = max(h.of.ExpiresAt.UnixMicro(), b.newest+1)
+			h.at, h.units = b.newest, h.atMost()
 		}
-	}
-	slices.SortFunc(due, func(x, y *item) int {
-		return cmp.Or(x.of.ExpiresAt.Compare(y.of.ExpiresAt), cmp.Compare(x.of.ID, y.of.ID))
-	})
-	for _, h := range due {
-		b.newest = max(h.of.ExpiresAt.UnixMicro(), b.newest+1)
-		h.at, h.units = b.newest, h.atMost()
 	}
 	b.sort()
 }
@@ -101,7 +94,10 @@ func (b *bucket) sort() {
 	b.items = slices.DeleteFunc(b.items, func(x item) bool {
 		return x.units == 0 && (x.at > 0 || x.of.ID == "")
 	})
-	slices.SortStableFunc(b.items, func(x, y item) int { return cmp.Compare(x.at, y.at) })
+	slices.SortFunc(b.items, func(x, y item) int {
+		return cmp.Or(cmp.Compare(x.at, y.at), x.of.ExpiresAt.Compare(y.of.ExpiresAt),
+			cmp.Compare(x.of.ID, y.of.ID))
+	})
 }
 
 // commit makes copies, once they are changed, the state of the buckets.
@@ -159,22 +155,21 @@ func (x *item) open(n int64) bool { return x.at == 0 && n < x.of.ExpiresAt.UnixM
 
 func (x *item) atMost() int64 { return max(x.units, x.of.Most-x.of.Drawn) }
 
-// find returns the first item of which a condition is true, or nil.
+// find returns the first item of which a condition is true, or an empty one.
 func (b *bucket) find(matches func(x *item) bool) *item {
 	for i := range b.items {
 		if matches(&b.items[i]) {
 			return &b.items[i]
 		}
 	}
-	return nil
+	return new(item)
 }
 
-// hold returns the open hold of a reservation at n, or nil.
-func (b *bucket) hold(reservation string, n int64) *item {
-	return b.find(func(x *item) bool { return x.open(n) && x.of.ID == reservation })
+// reserved returns the hold of a reservation if it is open at n, else the first entry it became.
+func (b *bucket) reserved(id string, n int64) *item {
+	return b.find(func(x *item) bool { return x.of.ID == id && (x.at > 0 || x.open(n)) })
 }
 
-// entryAt returns the entry with that stamp, or nil.
 func (b *bucket) entryAt(stamp int64) *item {
 	return b.find(func(x *item) bool { return x.at == stamp })
 }

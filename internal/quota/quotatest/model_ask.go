@@ -41,10 +41,10 @@ func (r *request) decide(checkCost func() error) (d quota.Decision, changes bool
 	m, c := r.model, r.charge
 	r.buckets, r.n = m.at(m.now(), names(r.Costs)...)
 	for i, b := range r.buckets {
-		h := b.hold(c.Reservation, r.n)
+		h := b.reserved(c.Reservation, r.n)
 		switch {
 		case !c.Draws(b.name):
-		case h == nil:
+		case !h.open(r.n):
 			return d, false, quota.ErrNoReservation
 		case r.Costs[i].Units > h.units:
 			return d, false, quota.ErrReservationShort
@@ -89,9 +89,9 @@ func (r *request) write(d *quota.Decision) error {
 	}
 	for i, b := range r.buckets {
 		c := r.Costs[i]
-		drawn, hold := b.hold(r.charge.Reservation, r.n), b.hold(r.ID, r.n)
+		drawn := b.reserved(r.charge.Reservation, r.n)
 		switch {
-		case hold != nil:
+		case b.reserved(r.ID, r.n).open(r.n):
 			return quota.ErrKeyReused
 		case r.ID != "":
 			of := quota.Reservation{ID: r.ID, Bucket: b.name, Units: c.Units,
@@ -105,7 +105,7 @@ func (r *request) write(d *quota.Decision) error {
 			})
 			b.add(item{id: id, units: c.Units, labels: r.Labels, of: of}, r.n-1)
 			continue
-		case drawn != nil && r.charge.Draws(b.name):
+		case drawn.open(r.n) && r.charge.Draws(b.name):
 			drawn.units, drawn.of.Drawn = drawn.units-c.Units, drawn.of.Drawn+c.Units
 		}
 		b.add(item{at: r.n, id: r.charge.ID, units: c.Units, labels: labels}, r.n)
@@ -232,15 +232,15 @@ func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 		quota.Decision, bool, error) {
 		d, found := quota.Decision{Allowed: true, At: moment(n), Units: map[string]int64{}}, false
 		for i, b := range buckets {
-			set, was := b.setAside(s.Reservation, n)
-			units := costs[i].Units
-			if units == quota.AllUnits || set == nil {
+			set := b.reserved(s.Reservation, n)
+			was, units := *set, costs[i].Units
+			if units == quota.AllUnits || was.of.ID == "" {
 				units = was.units
 			}
 			if s.Within && units > was.units {
 				return quota.Decision{}, false, quota.ErrReservationShort
 			}
-			found, d.Late, d.Units[b.name] = found || set != nil, d.Late || was.at > 0, units
+			found, d.Late, d.Units[b.name] = found || was.of.ID != "", d.Late || was.at > 0, units
 			stays := set.end(units)
 			if stays > 0 && d.Entry == "" {
 				d.Entry = was.id
@@ -259,24 +259,9 @@ func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 	})
 }
 
-// setAside returns the open hold of a reservation, or the first entry that it became, and a copy;
-// nil and an empty item if there is none.
-func (b *bucket) setAside(reservation string, n int64) (set *item, was item) {
-	if set = b.hold(reservation, n); set == nil {
-		set = b.find(func(x *item) bool { return x.at > 0 && x.of.ID == reservation })
-	}
-	if set != nil {
-		was = *set
-	}
-	return set, was
-}
-
-// end ends a reservation, if there is one. Of the entry that it became, end leaves at most units,
-// and returns how many stay.
+// end ends a reservation. Of the entry that it became, end leaves at most units, and returns how
+// many stay.
 func (x *item) end(units int64) (stays int64) {
-	if x == nil {
-		return 0
-	}
 	if x.at > 0 {
 		stays = min(units, x.units)
 	}
@@ -288,8 +273,8 @@ func (x *item) end(units int64) (stays int64) {
 func (m *model) Extend(x quota.Extend) (until time.Time, err error) {
 	buckets, n := m.change(bucketsOf(x.Reservation)...)
 	for _, b := range buckets {
-		h := b.hold(x.Reservation, n)
-		if h == nil {
+		h := b.reserved(x.Reservation, n)
+		if !h.open(n) {
 			return until, quota.ErrNoReservation
 		}
 		until = moment(max(n+x.TTL.Microseconds(), h.of.ExpiresAt.UnixMicro()))
@@ -304,9 +289,9 @@ func (m *model) Release(r quota.Release) (map[string]int64, error) {
 	given, found := map[string]int64{}, false
 	buckets, n := m.change(bucketsOf(r.Reservation)...)
 	for _, b := range buckets {
-		set, was := b.setAside(r.Reservation, n)
-		found = found || set != nil && (r.Late || was.at == 0)
-		given[b.name] = was.units
+		set := b.reserved(r.Reservation, n)
+		found = found || set.open(n) || r.Late && set.at > 0
+		given[b.name] = set.units
 		set.end(0)
 	}
 	if !found {
@@ -320,15 +305,15 @@ func (m *model) Release(r quota.Release) (map[string]int64, error) {
 func (m *model) Cancel(charged made) (any, error) {
 	c, at := charged.charge, charged.decision.At.UnixMicro()
 	for _, name := range names(c.Costs) {
-		if e := m.bucket(name).entryAt(at); e == nil || e.id != c.ID {
+		if m.bucket(name).entryAt(at).id != c.ID {
 			return nil, quota.ErrNoEntry
 		}
 	}
 	_, n := m.at(m.now(), names(c.Costs)...)
 	for _, name := range names(c.Costs) {
 		b := m.bucket(name)
-		e, h := b.entryAt(at), b.hold(c.Reservation, n)
-		if h != nil && c.Draws(name) && h.of.Drawn >= e.units { // a correction may have left fewer
+		e, h := b.entryAt(at), b.reserved(c.Reservation, n)
+		if h.open(n) && c.Draws(name) && h.of.Drawn >= e.units { // a correction may have left fewer
 			h.units, h.of.Drawn = h.units+e.units, h.of.Drawn-e.units
 		}
 		e.units = 0
@@ -348,7 +333,7 @@ func (m *model) Adjust(a quota.Adjust) (quota.Decision, error) {
 			return quota.Decision{}, false, err
 		}
 		at := until
-		for a.Units > 0 && b.entryAt(at) != nil {
+		for a.Units > 0 && b.entryAt(at).at > 0 {
 			at--
 		}
 		if at <= after {

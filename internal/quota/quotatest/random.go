@@ -84,8 +84,7 @@ type story struct {
 	charges []made
 	reserve []string // reservations, settled ones included
 	commits []quota.Settle
-	settled map[string]time.Time // when each reservation was settled
-	expires map[string]time.Time // when each of them expires
+	known   map[string]time.Time // when each reservation was settled, or expires
 	proofs  []made               // allowed charges, for checking that no window is over its limit
 }
 
@@ -107,8 +106,7 @@ var storyStarts = []time.Time{
 
 func newStory(outer testing.TB, tb rapid.TB, h Harness, l *ledger.Ledger) *story {
 	s := &story{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
-		limits: map[string][]quota.Limit{}, settled: map[string]time.Time{},
-		expires: map[string]time.Time{}}
+		limits: map[string][]quota.Limit{}, known: map[string]time.Time{}}
 	s.model = &model{clock: &s.clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
 	s.setNow(epoch)
 	return s
@@ -174,7 +172,10 @@ var actions = map[string]func(*story){
 	"commit": (*story).commit, "extend": (*story).extend, "release": (*story).release,
 	"cancel": (*story).cancel, "adjust": (*story).adjust, "learn": (*story).learn,
 	"suspend": (*story).suspend, "move": (*story).move, "jump": (*story).jumpTo,
-	"relimit": (*story).relimit, "compare": (*story).compareOne,
+	"relimit": (*story).relimit, "compare": func(s *story) {
+		s.compareBucket(s.bucket())
+		s.comparePicture()
+	},
 }
 
 func (s *story) bucket() string { return rapid.SampledFrom(storyBuckets).Draw(s.t, "bucket") }
@@ -290,7 +291,7 @@ func (s *story) asked(c Call, d quota.Decision) {
 	switch {
 	case !d.Allowed || d.Replayed || c.Charge.DryRun:
 	case c.Reserve != nil:
-		s.expires[c.Reserve.ID] = d.ExpiresAt
+		s.known[c.Reserve.ID] = d.ExpiresAt
 		s.reserve = append(s.reserve, c.Reserve.ID)
 		s.ends = append(s.ends, d.ExpiresAt)
 	default:

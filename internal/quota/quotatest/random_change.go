@@ -36,7 +36,7 @@ func (s *story) commit() {
 	d, _ := both(s, s.ledger.Settle, s.model.Settle, c)
 	if d.Allowed && !d.Replayed {
 		s.commits = append(s.commits, c)
-		s.settled[c.Reservation] = d.At
+		s.known[c.Reservation] = d.At
 	}
 }
 
@@ -48,7 +48,7 @@ func (s *story) extend() {
 		Reservation: rapid.SampledFrom(s.reserve).Draw(s.t, "reservation")}
 	until, err := both(s, s.ledger.Extend, s.model.Extend, e)
 	if err == nil {
-		s.expires[e.Reservation] = until
+		s.known[e.Reservation] = until
 		s.ends = append(s.ends, until)
 	}
 }
@@ -69,9 +69,7 @@ func (s *story) release() {
 // forgotten reports whether the ledger may have deleted the answer to a settlement at the same
 // microsecond as another, or the entry of a lapse.
 func (s *story) forgotten(reservation string) bool {
-	old := s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention)
-	at, settled := s.settled[reservation]
-	return settled && at.Before(old) || !settled && s.expires[reservation].Before(old)
+	return s.known[reservation].Before(s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention))
 }
 
 // cancel takes back a charge, but none that is so old that the ledger may have forgotten it.
@@ -156,18 +154,20 @@ func (s *story) adjust() {
 	}
 }
 
-// move moves the clock, mostly on, at times back.
+// move moves the clock, mostly on, at times back, but not across the end of a hold or suspension,
+// because a ledger may forget what has lapsed.
 func (s *story) move() {
 	steps := []time.Duration{
 		0, time.Microsecond, time.Millisecond, time.Second, time.Minute, 17 * time.Minute,
 		hours(1), hours(5), hours(24), -time.Microsecond, -time.Second, -time.Hour,
 	}
 	to := s.clock.Now().Add(rapid.SampledFrom(steps).Draw(s.t, "move"))
-	if to.Before(s.clock.Now()) {
-		s.back(to)
-		return
+	switch {
+	case !to.Before(s.clock.Now()):
+		s.forward(to)
+	case to.After(s.floor):
+		s.setNow(to)
 	}
-	s.forward(to)
 }
 
 // jumpTo moves the clock to the very edge of something: where a hold or suspension ends or a charge
@@ -197,17 +197,6 @@ func (s *story) forward(to time.Time) {
 		if !e.After(to) && e.After(s.floor) {
 			s.floor = e
 		}
-	}
-}
-
-// back does not cross the end of a hold or suspension, because a ledger may forget what has lapsed,
-// nor leave the day.
-func (s *story) back(to time.Time) {
-	if to.Before(s.floor) {
-		to = s.floor
-	}
-	if to.Before(s.clock.Now()) {
-		s.setNow(to)
 	}
 }
 

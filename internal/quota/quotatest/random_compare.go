@@ -63,11 +63,6 @@ func (s *story) same(what string, got, want any) {
 	}
 }
 
-func (s *story) compareOne() {
-	s.compareBucket(s.bucket())
-	s.comparePicture()
-}
-
 // comparePicture looks at all buckets at once, whose newest entries may lie on two sides of any
 // boundary.
 func (s *story) comparePicture() {
@@ -103,12 +98,16 @@ func (s *story) compareBucket(b string) {
 	since := s.clock.Now().Add(-hours(48))
 	entries, takings := s.model.log(b, since)
 	all := s.log(b)
+	var newer []quota.Entry // without totals: a ledger may begin these anywhere
 	for i, e := range all {
 		if i > 0 && e.Total != all[i-1].Total+e.Units {
 			s.tb.Fatalf("entry %d of %s is %+v after %+v", i, b, e, all[i-1])
 		}
+		if e.Total = 0; e.At.After(since) {
+			newer = append(newer, e)
+		}
 	}
-	s.same("entries of "+b, without(all, since), entries)
+	s.same("entries of "+b, newer, entries)
 	got, err := s.ledger.Takings(ctx, quota.Query{Credential: s.credential, Bucket: b, Since: since})
 	for _, list := range [][]quota.Entry{got, takings} { // any order at the same time
 		slices.SortFunc(list, func(x, y quota.Entry) int {
@@ -141,17 +140,6 @@ func (s *story) log(bucket string) []quota.Entry {
 	entries, err := s.ledger.Entries(s.outer.Context(), q)
 	must(s.tb, err)
 	return entries
-}
-
-// without returns the entries after a time, without their totals: a ledger may begin these
-// anywhere.
-func without(all []quota.Entry, since time.Time) (list []quota.Entry) {
-	for _, e := range all {
-		if e.Total = 0; e.At.After(since) {
-			list = append(list, e)
-		}
-	}
-	return list
 }
 
 // checkWindows is the invariant I2 by brute force, on the ledger's own log: at the stamp of every
