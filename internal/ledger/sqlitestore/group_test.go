@@ -34,25 +34,6 @@ func lock(t *testing.T, path string) (unlock func()) {
 	}
 }
 
-func TestDenialWritesNothing(t *testing.T) {
-	path := file(t)
-	l := openEnv(t, path)
-	mustCharge(t, l, 10, day(10))
-	before, err := os.Stat(path + "-wal")
-	must(t, err)
-	for range 50 {
-		c := aCharge(1, day(10))
-		c.Key = c.ID
-		if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
-			t.Fatalf("charge: %+v, %v", d, err)
-		}
-	}
-	after, err := os.Stat(path + "-wal")
-	if err != nil || after.Size() != before.Size() || after.ModTime() != before.ModTime() {
-		t.Errorf("the log grew from %d to %d bytes, %v", before.Size(), after.Size(), err)
-	}
-}
-
 func TestCallerMayLeaveTheQueue(t *testing.T) {
 	path := file(t)
 	l := openEnv(t, path)

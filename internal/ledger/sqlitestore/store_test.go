@@ -158,21 +158,6 @@ func TestLapsesAreForgotten(t *testing.T) {
 	sound(t, l)
 }
 
-func TestReplayIsTheVeryAnswer(t *testing.T) {
-	path := file(t)
-	l := openEnv(t, path)
-	c := aCharge(3, day(4))
-	c.Key = "backfill:3"
-	first, err := l.Charge(t.Context(), c)
-	l.Close()
-	c.ID = "another"
-	again, err2 := openEnv(t, path).Charge(t.Context(), c)
-	first.Replayed = true
-	if err != nil || err2 != nil || fmt.Sprintf("%#v", again) != fmt.Sprintf("%#v", first) {
-		t.Errorf("got %#v, %v\nwant %#v, %v", again, err2, first, err)
-	}
-}
-
 func TestBytesOfAnEntry(t *testing.T) {
 	path := file(t)
 	l := openEnv(t, path)
