@@ -2,12 +2,12 @@ package quotabudget_test
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"quotabudget/internal/cli/clitest"
 )
 
 // update makes the tests of generated files write them: go test . -run TestPicture -update
@@ -18,22 +18,14 @@ var programs string
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if programs != "" {
-		os.RemoveAll(programs)
-	}
+	os.RemoveAll(programs)
 	os.Exit(code)
 }
 
 // build builds both programs when a test first needs one.
 var build = sync.OnceValue(func() (err error) {
-	if programs, err = os.MkdirTemp("", "documents-test-"); err != nil {
-		return err
-	}
-	out, err := exec.Command("go", "build", "-o", programs, "./cmd/...").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return nil
+	programs, err = clitest.Build("quotabudget/cmd/...")
+	return err
 })
 
 // program is the path of a built program.

@@ -4,7 +4,6 @@ package browser
 
 import (
 	"bufio"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli/clitest"
 )
 
 func must(t testing.TB, err error) {
@@ -23,24 +23,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// program is the path of ingestor, built by TestMain.
-var program string
-
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "browser")
-	if err == nil {
-		program = filepath.Join(dir, "ingestor")
-		build := exec.Command("go", "build", "-o", program, "./cmd/ingestor")
-		build.Dir, build.Stderr = root, os.Stderr
-		err = build.Run()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/ingestor"}}.Run())
 }
 
 // env is the program with a state folder of its own.
@@ -62,7 +46,7 @@ func newEnv(t *testing.T) *env {
 // start starts the program until the test ends, and returns the address that it prints.
 func (s *env) start(args ...string) string {
 	s.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command("ingestor", args...)
 	cmd.Env = s.vars
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -95,7 +79,7 @@ func (s *env) run(args ...string) {
 // ends runs the program, which must exit with a code.
 func (s *env) ends(code int, args ...string) {
 	s.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command("ingestor", args...)
 	cmd.Env = s.vars
 	out, err := cmd.CombinedOutput()
 	if got := cmd.ProcessState.ExitCode(); got != code {

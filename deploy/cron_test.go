@@ -101,7 +101,8 @@ func newMachine(t *testing.T, upstream string) *machine {
 	write(t, m.path("sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
 	write(t, m.path("home/key"), "the-key\n")
 	err = errors.Join(os.Chmod(m.path("sudo/sudo"), 0o700),
-		os.MkdirAll(m.path("usr/local/bin"), 0o700), os.Symlink(bin, m.path("home/bin")))
+		os.MkdirAll(m.path("usr/local/bin"), 0o700),
+		os.Symlink(filepath.Dir(program(t, "quotactl")), m.path("home/bin")))
 	must(t, err)
 	return m
 }

@@ -3,35 +3,18 @@
 package deploy_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/cli/clitest"
 )
 
-// bin is the folder of the built programs.
-var bin string
-
-func TestMain(m *testing.M) { os.Exit(build(m)) }
-
-// build builds the programs, and runs the tests with them.
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "deploy-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	out, err := exec.Command("go", "build", "-o", dir, "../cmd/...").CombinedOutput()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	bin = dir
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/..."}}.Run())
 }
 
 func read(t *testing.T, path string) string {
@@ -61,7 +44,7 @@ func tool(t *testing.T, name string, args ...string) string {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	touch(t)
-	return filepath.Join(bin, name)
+	return clitest.Program(t, name)
 }
 
 // touch looks at every source. go test keeps a result until a file changes that the test itself

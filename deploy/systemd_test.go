@@ -20,13 +20,13 @@ var services = []string{"ingestor.service", "ingestor-once.service"}
 // TestUnits: systemd understands every line of the units, and finds that they expose little.
 func TestUnits(t *testing.T) {
 	t.Parallel()
-	touch(t)
 	dir := t.TempDir()
 	var files []string
 	for _, unit := range append(services, "ingestor-once.timer") {
 		file := filepath.Join(dir, unit)
 		// verify looks for the programs
-		write(t, file, strings.ReplaceAll(read(t, unit), "/usr/local/bin", bin))
+		write(t, file, strings.ReplaceAll(read(t, unit), "/usr/local/bin",
+			filepath.Dir(program(t, "quotactl"))))
 		files = append(files, file)
 	}
 	args := append([]string{"verify", "--man=no"}, files...)

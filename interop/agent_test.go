@@ -4,7 +4,6 @@ package interop
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,8 +14,7 @@ func TestAgent(t *testing.T) {
 	dir := t.TempDir()
 	modules(t, dir)
 	need(t, dir, "node", "-e", "import('@modelcontextprotocol/sdk/client/index.js')")
-	c := exec.Command("node", write(t, dir, "agent.mjs", read(t, "testdata/agent.mjs")),
-		filepath.Join(programs, "quotactl"))
+	c := exec.Command("node", write(t, dir, "agent.mjs", read(t, "testdata/agent.mjs")), "quotactl")
 	c.Dir, c.Env = dir, append(c.Environ(), s.vars...)
 	out, err := c.CombinedOutput()
 	const want = `{"tools":"explain forecast hold settle status",` +

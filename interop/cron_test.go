@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"quotabudget/internal/cli/clitest"
 )
 
 // faster is how many times faster cron's clock goes: it has a minute's work every two seconds. What
@@ -48,8 +50,6 @@ os.write(int(os.environ["QUOTA_REPORT_FD"]), b"units=%d\n" % n)
   }
 })();
 `)
-	nodePath, err := exec.LookPath("node")
-	must(t, err)
 	vars := []string{"QUOTA_CONFIG=" + config, "QUOTA_STATE_DIR=" + dir, "YOUTUBE_API_KEY=" + key,
 		"YOUTUBE_ENDPOINT=" + standin.address}
 	table := strings.Join(vars, "\n") + fmt.Sprintf(`
@@ -58,9 +58,9 @@ MAILTO=""
 * * * * * quotactl exec --units 2 --settle exit -- sh %s >> %s/out 2>&1
 * * * * * quotactl exec --units 5 --settle report --label job=report -- /usr/bin/python3 %s >> %[4]s/out 2>&1
 * * * * * quotactl exec --units 4 --settle proxy --label job=crawl -- node %[6]s >> %[4]s/out 2>&1
-`, programs, filepath.Dir(nodePath), shell, dir, python, node)
+`, filepath.Dir(clitest.Program(t, "quotactl")), filepath.Dir(clitest.Program(t, "node")), shell, dir, python, node)
 	write(t, dir, "spool/root", table)
-	daemon := exec.Command(filepath.Join(programs, "ingestor"), "run")
+	daemon := exec.Command("ingestor", "run")
 	daemon.Env = append(os.Environ(), vars...)
 	runUntilEnd(t, daemon)
 	runUntilEnd(t, cron(t, dir, `

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"quotabudget/internal/cli/clitest"
 )
 
 // TestCrontabLines runs each crontab line of the README, the docs and the deploy folder under
@@ -89,7 +91,7 @@ func newCronMachine(t *testing.T) *cronMachine {
 		must(t, os.MkdirAll(filepath.Join(m.dir, folder), 0o755))
 	}
 	run(t, root, "cp", "-a", "/etc", filepath.Join(m.dir, "etc"))
-	run(t, root, "cp", filepath.Join(programs, "quotactl"), filepath.Join(programs, "ingestor"),
+	run(t, root, "cp", clitest.Program(t, "quotactl"), clitest.Program(t, "ingestor"),
 		filepath.Join(m.dir, "programs"))
 	must(t, errors.Join(os.RemoveAll(filepath.Join(m.dir, "etc/cron.d")),
 		os.RemoveAll(filepath.Join(m.dir, "etc/crontab"))))

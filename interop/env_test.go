@@ -5,14 +5,14 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
-	"log"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"quotabudget/internal/cli/clitest"
 )
 
 // env is a proxy with a ledger of its own, in front of a stand-in of its own.
@@ -21,23 +21,9 @@ type env struct {
 	vars           []string // environment of quotactl
 }
 
-// programs is the folder of both programs and of the Go client of the ledger.
-var programs string
-
 func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "interop"); err != nil {
-		log.Fatal(err)
-	}
-	c := exec.Command("go", "build", "-o", programs, "./cmd/quotactl", "./cmd/ingestor",
-		"./interop/testdata/ledger")
-	c.Dir = root
-	if out, err := c.CombinedOutput(); err != nil {
-		log.Fatalf("%v: %s", err, out)
-	}
-	code := m.Run()
-	os.RemoveAll(programs)
-	os.Exit(code)
+	os.Exit(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/...",
+		"quotabudget/interop/testdata/ledger"}}.Run())
 }
 
 // root is where the module is.
@@ -65,7 +51,7 @@ func start(t *testing.T) *env {
 // quotactl runs quotactl and reads its JSON.
 func quotactl(t *testing.T, vars []string, into any, args ...string) {
 	t.Helper()
-	args = append([]string{filepath.Join(programs, "quotactl"), "-o", "json"}, args...)
+	args = append([]string{"quotactl", "-o", "json"}, args...)
 	must(t, json.Unmarshal(run(t, root, "env", append(vars, args...)...), into))
 }
 

@@ -79,7 +79,7 @@ func (s *ledgerServer) bucket(t *testing.T, bucket string) report.BucketStatus {
 type player struct{ *exec.Cmd }
 
 func (s *ledgerServer) player(language, url, journal string, steps ...string) *player {
-	command := map[string][]string{"go": {filepath.Join(programs, "ledger")}, "python": {python,
+	command := map[string][]string{"go": {"ledger"}, "python": {python,
 		"testdata/ledger/main.py"}, "node": {"node", "testdata/ledger/main.mjs"},
 		"sh": {"sh", "testdata/ledger/main.sh"}}[language]
 	c := exec.Command(command[0], append(append(command[1:], url, journal), steps...)...)

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +21,7 @@ type process struct {
 // launch starts a program that prints its address, and ends it with the test.
 func launch(t *testing.T, vars []string, program string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(filepath.Join(programs, program), args...)}
+	p := &process{cmd: exec.Command(program, args...)}
 	p.cmd.Env = append(os.Environ(), vars...)
 	var stderr strings.Builder
 	p.cmd.Stderr = &stderr

@@ -40,8 +40,8 @@ credentials:
 ingest:
   regions: [US, GB, DE, FR, IN, BR, AU, CA]
   pages: 2
-  schedule: "@every 3s"
-  stagger: 350ms
+  schedule: "@every 5s"
+  stagger: 600ms
   lease: 3s
   listen: ""
 `
@@ -115,8 +115,9 @@ func (f *fleet) start(i int) {
 }
 
 // crash waits until the first daemon has done a tick, then for a while kills one daemon after
-// another, each at a random moment, and restarts it. It returns the period within which all ticks
-// must be done.
+// another, each at a random moment, and restarts it. The other two run meanwhile, because a tick
+// that comes while no daemon runs is lost. It returns the period within which all ticks must be
+// done.
 func (f *fleet) crash() (from, to time.Time) {
 	f.Helper()
 	f.procs[0].await(f.T, "tick done")
@@ -128,7 +129,10 @@ func (f *fleet) crash() (from, to time.Time) {
 	seed := uint64(time.Now().UnixNano())
 	f.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for end := time.Now().Add(span); time.Now().Before(end); {
+	for end := time.Now().Add(span); time.Now().Before(end) || len(f.kills) < 3; {
+		for _, p := range f.procs {
+			p.await(f.T, "lanes run")
+		}
 		time.Sleep(time.Second + time.Duration(random.Int64N(int64(2*time.Second))))
 		i := random.IntN(len(f.procs))
 		f.kills = append(f.kills, time.Now())
@@ -169,7 +173,8 @@ func (f *fleet) awaitOutcomes(at time.Time) {
 	for i, p := range f.procs {
 		for reached := make(map[string]bool); len(reached) < len(f.cfg.Ingest.Regions); {
 			if time.Now().After(end) {
-				f.Fatalf("daemon %d: only %v have come to %v", i, reached, at)
+				f.Fatalf("daemon %d: only %v have come to %v:\n%s", i, reached, at,
+					p.stderr.String())
 			}
 			time.Sleep(100 * time.Millisecond)
 			for _, found := range tickEnd.FindAllStringSubmatch(p.stderr.String(), -1) {
@@ -325,8 +330,8 @@ func TestCrashes(t *testing.T) {
 		charged-asked > most {
 		t.Errorf("%d units were charged, %d pages were asked for", charged, asked)
 	}
-	if ticks < 10 || len(f.kills) < 3 { // of about 40; a busy machine does fewer
-		t.Errorf("only %d ticks and %d kills", ticks, len(f.kills))
+	if ticks < 10 { // of about 40; a busy machine does fewer
+		t.Errorf("only %d ticks", ticks)
 	}
 }
 
@@ -394,7 +399,7 @@ func (f *fleet) expectNoneTwice(l *ledger.Ledger, charts []catalog.Chart) (again
 // TestCrashesWhenShort is TestCrashes with fewer units than the schedule needs. No limit is
 // exceeded, and every tick is done, possibly by a denial.
 func TestCrashesWhenShort(t *testing.T) {
-	const units = 25 // of 40 that the schedule needs
+	const units = 12 // of 16 that the schedule needs
 	f := launch(t, units)
 	from, to := f.crash()
 	l, c := f.open()

@@ -36,7 +36,7 @@ func daemonCmd(ts *testscript.TestScript, _ bool, _ []string) {
 	cmd := exec.Command("ingestor", "run")
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "QUOTA_STATE_DIR", "YOUTUBE_API_KEY",
-		"YOUTUBE_ENDPOINT", "TMPDIR", "GORACE"} {
+		"YOUTUBE_ENDPOINT", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	p, err := start(cmd)

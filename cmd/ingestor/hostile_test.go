@@ -71,7 +71,7 @@ func hostileUpstream(t *testing.T) hostile {
 	}))
 	t.Cleanup(server.Close)
 	return hostile{[]string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any",
-		"QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"), "PATH=" + os.Getenv("PATH"), noRaceWait,
+		"QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"), "PATH=" + os.Getenv("PATH"),
 		"HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}, t.TempDir()}
 }
 

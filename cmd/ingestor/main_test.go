@@ -25,36 +25,14 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// noRaceWait keeps the race detector from holding up the end of every process for a second.
-const noRaceWait = "GORACE=atexit_sleep_ms=0"
-
 // testEnv returns the environment of a program: PATH, home if that is not "", and more.
 func testEnv(home string, more ...string) []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), noRaceWait, home}, more...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), home}, more...)
 }
 
 func TestMain(m *testing.M) {
-	testscript.Main(programs{m}, map[string]func(){"ingestor": main})
-}
-
-// programs builds quotactl next to ingestor, on the PATH of the tests.
-type programs struct{ *testing.M }
-
-// Run builds quotactl, then runs the tests.
-func (p programs) Run() int {
-	dir, err := os.MkdirTemp("", "ingestor-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if out, err := exec.Command("go", "build", "-o", dir,
-		"../quotactl").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "quotactl: %v\n%s", err, out)
-		return 1
-	}
-	os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	return p.M.Run()
+	testscript.Main(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/..."}},
+		map[string]func(){"ingestor": main})
 }
 
 func TestScripts(t *testing.T) {
@@ -73,7 +51,6 @@ func TestScripts(t *testing.T) {
 			Setup: func(e *testscript.Env) error {
 				e.Setenv("QUOTA_STATE_DIR", filepath.Join(e.WorkDir, "state"))
 				e.Setenv("YOUTUBE_API_KEY", "any")
-				e.Vars = append(e.Vars, noRaceWait)
 				e.Setenv("CHARTS", filepath.Join(data, "trending"))
 				e.Values[daemonKey{}] = new(*process)
 				return nil

@@ -127,11 +127,7 @@ func (g *killable) answer(w http.ResponseWriter, r *http.Request) {
 // start starts the proxy, which first posts the entries that an earlier one has left.
 func (g *killable) start() {
 	g.Helper()
-	binary, err := exec.LookPath("quotactl")
-	if err != nil {
-		g.Fatal(err)
-	}
-	g.process = exec.CommandContext(g.Context(), binary, "proxy", "--listen", "127.0.0.1:0")
+	g.process = exec.CommandContext(g.Context(), "quotactl", "proxy", "--listen", "127.0.0.1:0")
 	g.process.Env = g.env
 	g.process.Stderr = os.Stderr
 	out, err := g.process.StdoutPipe()

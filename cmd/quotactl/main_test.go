@@ -20,9 +20,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// else the race detector holds up the end of every process for a second
+	// else the race detector holds up the end of request for a second
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
-	testscript.Main(m, map[string]func(){"quotactl": main, "request": request})
+	testscript.Main(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/quotactl"}},
+		map[string]func(){"quotactl": main, "request": request})
 }
 
 // TestScripts runs every script on its own SQLite ledger.

@@ -43,9 +43,7 @@ func newAgent(t *testing.T, ledger string, args ...string) *agent {
 
 func (a *agent) command(args ...string) *exec.Cmd {
 	a.Helper()
-	binary, err := exec.LookPath("quotactl")
-	must(a.T, err)
-	c := exec.Command(binary, append([]string{"mcp"}, args...)...)
+	c := exec.Command("quotactl", append([]string{"mcp"}, args...)...)
 	c.Env, c.Stderr = a.env, os.Stderr
 	return c
 }
