@@ -15,7 +15,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-const mostCharts = 1000
+const maxCharts = 1000
 
 // halfCharts is how many incomplete charts a report skips.
 const halfCharts = 50
@@ -26,7 +26,7 @@ func freshnessCommand(a *app) *cobra.Command {
 		return a.freshness(c.Context(), last)
 	})
 	cli.Flags(c.Flags(), "last", &last)
-	cli.Limit(c.Flags(), 2, mostCharts, "last")
+	cli.Limit(c.Flags(), 2, maxCharts, "last")
 	return c
 }
 

@@ -20,7 +20,7 @@ import (
 const (
 	requestName     = "request"
 	requestVariable = "INGESTOR_REQUEST"
-	mostAnswer      = 64 << 10 // bytes of a response that are printed
+	maxAnswer       = 64 << 10 // bytes of a response that are printed
 )
 
 func requestCommand(a *app) *cobra.Command {
@@ -48,7 +48,7 @@ func (a *app) request(ctx context.Context, r config.Request) error {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	host := request.URL.Host
-	response, body, err := untrusted.Fetch(http.Client{}, request, mostAnswer)
+	response, body, err := untrusted.Fetch(http.Client{}, request, maxAnswer)
 	if response == nil {
 		return &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf("%s: %w", host, err)}
 	}

@@ -184,7 +184,7 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) {
 	}
 	hours := s.Table("hour", ">refused", ">calls")
 	for i, h := range o.Hours {
-		if more := len(o.Hours) - i; i == mostHours && more > 1 {
+		if more := len(o.Hours) - i; i == maxHours && more > 1 {
 			hours.Row(fmt.Sprintf("… %d more", more))
 			break
 		}
@@ -195,7 +195,7 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) {
 	s.Draw(hours)
 }
 
-const mostHours = 24
+const maxHours = 24
 
 // sentence returns the amount the limit would have refused, with the job, region, method and hour
 // if all calls share them.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// mostRanked is how many matching videos are ranked.
-const mostRanked = 500
+// maxRanked is how many matching videos are ranked.
+const maxRanked = 500
 
 // Search returns the videos that have all words of query in their title, channel title, tags or
 // description, best first. Case and accents do not matter. In scripts without spaces between
@@ -45,7 +45,7 @@ func (c *Catalog) Search(ctx context.Context, query string, skip,
 func (s *txn) search(words []searchWord, skip, limit int) (numbers []int64, err error) {
 	total, newest := -1, -1
 	if limit > 0 {
-		total, newest = skip+limit, max(mostRanked, limit)
+		total, newest = skip+limit, max(maxRanked, limit)
 	}
 	whole, beginning := all(words, searchWord.whole), all(words, searchWord.beginning)
 	numbers, err = s.ranked(whole, newest, total)

@@ -21,7 +21,7 @@ type Config struct {
 	File        string       // path of the file read; "" if there is none
 	Empty       bool         // the file sets nothing
 	Environment []string     // names of the variables that override the file
-	Ledger      string       // URL, which may hold a password: print HidePassword of it
+	Ledger      string       // URL, which may contain a password: print HidePassword(Ledger)
 	Catalog     string       // sqlite: URL
 	StateDir    string       // folder of other files; "" if no variable names one
 	Prices      *costs.List  // of all upstreams
@@ -52,8 +52,8 @@ type Credential struct {
 	Allow    []quota.LabelAllowance `yaml:"-"`
 	Observe  bool                   `yaml:"-"` // mode: observe
 	Open     []string               `yaml:"-"` // methods allowed while the ledger is away
-	// AtMost is the maximum units per bucket that a host may spend while the ledger is away; 0 is no
-	// bound.
+	// AtMost is the maximum units per bucket that a host may spend while the ledger is away; 0
+	// means no maximum.
 	AtMost int64 `yaml:"-"`
 }
 
@@ -134,8 +134,8 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 }
 
 // Load reads the file that the search finds, if any. The environment overrides it, and defaults
-// fill the gaps. Every error is an *Error with all problems at once, unless ctx ends while Load
-// waits for a pipe.
+// fill the gaps. Every error is an *Error with all problems, unless ctx ends while Load waits for a
+// pipe.
 func (s Search) Load(ctx context.Context) (*Config, error) {
 	r := newReader(s.Getenv)
 	if err := r.open(ctx, s); err != nil {

@@ -57,8 +57,8 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	return c
 }
 
-// limit checks a limit. It returns false if the window cannot be parsed. A limit for all has no
-// label.
+// limit checks a limit. It returns false if the window cannot be parsed. The label is empty for a
+// limit without one.
 func (r *reader) limit(f fileLimit, table *costs.Table, at grammar.Place,
 	limited map[string]bool) (l quota.LabelLimit, ok bool) {
 	bucket := r.bucket(f.Bucket, table, at.Key("bucket"))

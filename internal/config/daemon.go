@@ -17,9 +17,9 @@ type Daemon struct {
 	Weights    map[regions.Region]int64 `yaml:"-"`
 	Priorities map[regions.Region]int64 `yaml:"-"`
 	Floors     map[regions.Region]int64 `yaml:"-"` // units per day
-	Lease      time.Duration            // of the claim on a tick
-	Grace      time.Duration            // from the signal to the forced end
-	Listen     string                   // of health checks and metrics; "" for none
+	Lease      time.Duration            // length of a lane's lease
+	Grace      time.Duration            // time from the signal to the forced end
+	Listen     string                   // address of health checks and metrics; "" for none
 }
 
 // Job is a set of regions with its own schedule.
@@ -37,8 +37,8 @@ const (
 	DefaultListen = "127.0.0.1:9310"
 )
 
-// AllJobs returns the sweeps of the schedule: DefaultJob with the regions that are in no other
-// sweep, unless another program runs a job of that name, then the configured ones.
+// AllJobs returns the sweeps of the schedule: first DefaultJob with the regions that are in no
+// other sweep, unless another program runs a job of that name, then the configured ones.
 func (c *Config) AllJobs() []Job {
 	if slices.ContainsFunc(c.Jobs, OwnJob.IsSweep) {
 		return c.Daemon.Jobs

@@ -48,8 +48,8 @@ func (r *reader) open(ctx context.Context, s Search) error {
 	return r.parse(data)
 }
 
-// find returns the path of the file to read, or "". A file that is named or cannot be examined
-// counts as found, so that no other file takes its place.
+// find returns the path of the file to read, or "". A file that is named, or that cannot be
+// examined, counts as found, so that no other file replaces it.
 func (r *reader) find(s Search) string {
 	if named := cmp.Or(s.Path, r.getenv("QUOTA_CONFIG")); named != "" {
 		return named

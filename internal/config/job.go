@@ -39,8 +39,8 @@ type OwnJob struct {
 	Queue       bool   `yaml:"-"` // overlap: queue
 	Retry       int    // how often to rerun a run that failed or was lost in a crash
 	CatchUp     bool   `yaml:"catch_up"`
-	// Elsewhere names the program that runs the job, such as a crontab; "" means the daemon. Such a
-	// job is only planned with. It has no keys but the schedule, the cost, settle and credential.
+	// Elsewhere names the other program that runs the job, such as a crontab; "" means the daemon.
+	// Plans include such a job. Its only keys are the schedule, the cost, settle and credential.
 	Elsewhere string
 }
 
@@ -69,7 +69,7 @@ func (j OwnJob) IsSweep() bool { return j.Name == DefaultJob }
 func (j OwnJob) Learns() bool { return j.Cost.Learned || j.Settle != Settlements()[0] }
 
 // Lane returns the job's lane; b is the budget of its credential. A learned cost starts as the
-// configured one. An error is about the schedule.
+// configured one. An error reports an invalid schedule.
 func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	s, err := schedule.Parse(j.Schedule, j.Timezone)
 	if err != nil {
@@ -202,7 +202,7 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	count := cmp.Or(f.Count, 1)
 	for _, p := range m.Costs {
 		if p.Units > quota.MaxUnits/count {
-			at.Key("count").Add("at most %d units in one run", int64(quota.MaxUnits))
+			at.Key("count").Add("a run must take at most %d units", int64(quota.MaxUnits))
 			return nil, id, false
 		}
 		units = append(units, quota.Cost{Bucket: p.Bucket, Units: p.Units * count})

@@ -16,7 +16,7 @@ type Live struct {
 	now    atomic.Pointer[loaded]
 }
 
-// loaded is a configuration with the stamp its files had before they were last read, even if that
+// loaded is a configuration with the stamp of its files before they were last read, even if the
 // content was refused.
 type loaded struct {
 	cfg   *Config
@@ -81,8 +81,8 @@ func (l *Live) Reload(ctx context.Context, use func(*Config) error) error {
 	return nil
 }
 
-// load reads the configuration, and returns the stamp its files had before that, so that a change
-// during reading is noticed later. The files are known only after reading, so load reads them
+// load reads the configuration, and returns the stamp that its files had before, so that a change
+// during reading is detected later. The files are known only after reading, so load reads them
 // twice, except for a pipe.
 func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 	s := l.search
@@ -103,13 +103,13 @@ func (l *Live) load(ctx context.Context, path string) (*loaded, error) {
 }
 
 const (
-	lookAtFiles = 5 * time.Second // interval between two looks at the files
-	lookAgain   = time.Second     // interval after a change
+	checkInterval = 5 * time.Second // between two checks of the files
+	afterChange   = time.Second     // between two checks after a change
 )
 
-// Watch asks for a reload on each hangup signal, and when the files differ from those last read. A
-// change counts once two looks in a row find the same stamp: the writer may not have finished
-// before. Watch returns when ctx ends.
+// Watch requests a reload on each hangup signal, and when the files differ from those last read. A
+// change counts once two checks in a row find the same stamp, because the writer may not have
+// finished. Watch returns when ctx ends.
 func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<- struct{}) error {
 	ask := func() {
 		select {
@@ -117,7 +117,7 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 		default: // a reload is pending
 		}
 	}
-	timer := time.NewTimer(lookAtFiles)
+	timer := time.NewTimer(checkInterval)
 	defer timer.Stop()
 	for last := l.now.Load(); ; {
 		select {
@@ -127,13 +127,13 @@ func (l *Live) Watch(ctx context.Context, hangup <-chan os.Signal, reload chan<-
 			ask()
 		case <-timer.C:
 			current := l.now.Load()
-			latest, wait := look(current.cfg), lookAtFiles
+			latest, wait := look(current.cfg), checkInterval
 			switch {
 			case latest.files == current.files:
 			case latest.files == last.files:
 				ask()
 			default:
-				wait = lookAgain
+				wait = afterChange
 			}
 			last = latest
 			timer.Reset(wait)

@@ -9,7 +9,7 @@ import (
 	"quotabudget/internal/grammar"
 )
 
-// Notify configures who is notified of what. The zero Notify notifies nobody.
+// Notify configures the targets and events of notifications. The zero Notify has no target.
 type Notify struct {
 	URL     string // of a webhook; may be a secret: print Host
 	Secret  Secret // signs requests to URL

@@ -20,9 +20,9 @@ import (
 type reader struct {
 	cfg     *Config
 	getenv  func(string) string
-	dir     string // of the file
+	dir     string // directory of the file
 	file    *grammar.File
-	outside []Problem // problems of the environment
+	outside []Problem // problems with the environment
 
 	credentials map[string]bool // names
 	jobNames    map[string]bool
@@ -92,8 +92,8 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	return f.Jobs
 }
 
-// environment applies the variables that override the file. The variable of a key is read when the
-// key is needed.
+// environment applies the variables that override the file. It does not read keys, which are read
+// when needed.
 func (r *reader) environment() {
 	for _, v := range []struct {
 		name  string

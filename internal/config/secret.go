@@ -33,7 +33,7 @@ func FileSecret(path string, getenv func(string) string) Secret {
 	return Secret{File: path, getenv: getenv}
 }
 
-// maxKeyBytes is far longer than any API key: a longer file is the wrong one.
+// maxKeyBytes is more than any API key has: a longer file is the wrong one.
 const maxKeyBytes = 4096
 
 // Key reads the key. Errors name the variable or the file, never its content.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ReadFile returns the content of the regular file at path, at most max bytes. It never blocks:
-// directories, pipes and devices are errors. The null device is an empty file.
+// ReadFile returns the content, at most max bytes, of the regular file at path. It never blocks:
+// directories, pipes and devices are errors, except the null device, which is an empty file.
 func ReadFile(path string, max int64) ([]byte, error) {
 	// Without O_NONBLOCK, opening a pipe waits for its writer, and opening a terminal for its
 	// line.

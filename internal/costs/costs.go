@@ -31,7 +31,7 @@ type Table struct {
 
 	sections `yaml:",inline"`
 
-	day      string // day whose prices count; "" for today
+	day      string // day whose prices apply; "" for today
 	tables   []PriceTable
 	profile  string
 	profiles map[string]profile
@@ -54,7 +54,7 @@ type Place struct {
 	Prefix string // text before the credential in the header: "Bearer "
 	Query  string // name of the parameter; "" for a header
 
-	// Params and Headers may also contain a credential. Requests with a credential of their own
+	// Params and Headers may also contain a credential. Requests that bring their own credential
 	// there are refused.
 	Params  []string
 	Headers []string
@@ -82,14 +82,14 @@ func (p Place) InHeader(name string) bool {
 // Bucket is a pool of the upstream's quota.
 type Bucket struct {
 	Name     string        `yaml:"-"`
-	Metric   string        // the upstream's name for it: example.com/default; "" for none
+	Metric   string        // the upstream's name for the bucket: example.com/default; "" for none
 	Unit     Unit          `yaml:"-"`
 	Daily    int64         `yaml:"-"` // units of a new account each day; 0 if the list has limits
 	Reset    quota.Window  `yaml:"-"` // the upstream's day; zero if it has none
 	Split    []string      // facts of a request whose values split the bucket into parts
 	Required bool          // its limits apply if none are configured
 	Limits   []quota.Limit `yaml:"-"`
-	Source   Source        `yaml:"-"` // of the limits
+	Source   Source        `yaml:"-"` // source of the limits
 	Note     string
 }
 
@@ -176,7 +176,7 @@ func (t *Table) At(day string) *Table {
 	return &view
 }
 
-// Day returns the day whose prices count: today in UTC, unless At chose another.
+// Day returns the day whose prices apply: today in UTC, unless At chose another.
 func (t *Table) Day() string {
 	return cmp.Or(t.day, time.Now().UTC().Format(time.DateOnly))
 }
@@ -334,8 +334,8 @@ func (t *Table) Reset(bucket string) quota.Window {
 const defaultHeadroom = 5
 
 // DefaultLimits returns the limits of the required buckets, which apply if none are configured.
-// Daily units make two limits, in any 24 hours and in the upstream's calendar day, with a headroom
-// of 5 %, rounded down so that a small limit is not all headroom.
+// Daily units become two limits, for any 24 hours and for the upstream's calendar day. Their
+// headroom is rounded down, so that a small limit is not all headroom.
 func (t *Table) DefaultLimits() (limits []quota.Limit) {
 	for _, b := range t.Buckets() {
 		if b.Required {
@@ -352,7 +352,7 @@ func (t *Table) Unlimited() bool {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// didYouMean returns a hint at the known word that was probably meant, or "".
+// didYouMean suggests the known word that was probably meant, or returns "".
 func didYouMean[V any](word string, known map[string]V) string {
 	return words.DidYouMean(word, sorted(known))
 }

@@ -35,7 +35,7 @@ func ParseEndpoint(text string) (*url.URL, error) {
 }
 
 // Private reports whether requests to an address are encrypted or stay on this machine. A name
-// other than localhost may lead to another machine tomorrow.
+// other than localhost may point to another machine tomorrow.
 func Private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Hostname() == "localhost" ||
 		net.ParseIP(u.Hostname()).IsLoopback()

@@ -39,8 +39,8 @@ func (e *eventReader) Write(p []byte) (int, error) {
 	return size, nil
 }
 
-// close ends the stream. The lines since the last empty line are an event, and the last line needs
-// no line end, because some servers omit both.
+// close ends the stream. The lines since the last empty line are an event, even if the last line is
+// not terminated, because some servers omit both.
 func (e *eventReader) close() {
 	if e.length > 0 {
 		e.endLine()

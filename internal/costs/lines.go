@@ -21,20 +21,20 @@ import (
 // calls locates the calls inside one request: lines of the file in its body or of an earlier
 // upload, or items of a list.
 type calls struct {
-	File  *formula.Formula // of an upload: name of the file in the response
+	File  *formula.Formula // name of an uploaded file in the response
 	Sent  *formula.Formula // name of a file that was sent before
 	List  string           // path of a list in the body
-	Route *formula.Formula // of an item: POST /v1/chat
-	Body  string           // path in an item
+	Route *formula.Formula // route of an item: POST /v1/chat
+	Body  string           // path of the body in an item
 }
 
 // Lines adds up the maximum cost of several calls in one request.
 type Lines struct {
-	// Sums are the maximum units of the calls by bucket, the sums of the numbers in their prices,
-	// count and bytes.
+	// Sums contains the maximum units of the calls by bucket, the sums of the numbers in their
+	// prices, count and bytes.
 	Sums    map[string]float64
 	Facts   map[string]string // facts of the calls; "" if they differ
-	Refused string            // why one of them has no price; "" for none
+	Refused string            // why a call has no price; "" if all have one
 }
 
 // newLines returns Lines without calls.
@@ -157,7 +157,7 @@ func (l *Lines) refuse(err error) {
 	}
 }
 
-// addCall adds one call of so many bytes.
+// addCall adds one call of size bytes.
 func (t *Table) addCall(l *Lines, spec *calls, item any, size int) {
 	if l.Refused == "" {
 		if err := t.priceCall(l, spec, item, size); err != nil {
@@ -168,7 +168,7 @@ func (t *Table) addCall(l *Lines, spec *calls, item any, size int) {
 	l.Sums["bytes"] += float64(size)
 }
 
-// priceCall adds the most that a call can take.
+// priceCall adds the maximum cost of a call.
 func (t *Table) priceCall(l *Lines, spec *calls, item any, size int) error {
 	route, err := spec.Route.String(formula.Env{"item": item})
 	verb, path, ok := strings.Cut(route, " ")

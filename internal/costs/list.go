@@ -120,8 +120,8 @@ type parser struct {
 	files fs.FS
 	list  *List
 	grammar.Error
-	// shipped is set for the embedded lists. Each is read when its upstream is requested, without the
-	// schema, which a test checks.
+	// shipped is set for the embedded lists. Each is read when its upstream is requested. A test
+	// checks them against the schema.
 	shipped bool
 }
 

@@ -13,31 +13,31 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Meter is a request by which the upstream reports what it has counted, and what limits it has.
+// Meter is a request whose response reports the upstream's own count or limits.
 type Meter struct {
-	Name    string // of the API that answers; its host by default
+	Name    string // name of the API that answers; its host by default
 	Verb    string `yaml:"-"`
 	URL     string `yaml:"-"` // absolute, or below the upstream's endpoint; with From and the like
-	Body    string // of a POST
+	Body    string // body of a POST; "" for a GET
 	Headers map[string]string
 	Key     string        // api_key, admin_key or service_account, as a credential has them
-	Role    string        // right that the key needs
-	Times   Form          // how the request names times: epoch or rfc3339
-	Lag     time.Duration // how late it counts
+	Role    string        // permission that the key needs
+	Times   Form          // form of times in the request: epoch or rfc3339
+	Lag     time.Duration // how late the upstream counts
 
-	// Next has the path of the next page's name, the parameter that takes it, and the path of a
-	// flag without which there is none.
+	// Next has the path of the next page's name, the parameter for it, and the path of a flag that
+	// is set if there is a next page.
 	Next struct{ Path, Parameter, More string }
-	// Periods has the path of the periods of a report, and that of a period's begin and its form. It
-	// is zero for a report on the time asked for, or on the window in progress.
+	// Periods has the paths of a report's periods and of the begin of a period, and its form. It is
+	// zero for a report on the requested time or the window in progress.
 	Periods struct {
 		At, Begin string
 		As        Form
 	}
-	Rows    string // path of the rows of a period; "" where it is the only one
-	Metric  string // path in a row of the upstream's name for the bucket
-	Model   string // path in a row of the model; what follows ", " is left out
-	Project string // path in a row of the project that it is about
+	Rows    string // path of a period's rows; "" if the period is the only row
+	Metric  string // path of the upstream's name for the bucket, in a row
+	Model   string // path of the model, in a row; what follows ", " is ignored
+	Project string // path of the project, in a row
 
 	Usage, Limits []Figure `yaml:"-"`
 	Source        Source   `yaml:"-"`
@@ -46,17 +46,17 @@ type Meter struct {
 // Figure locates a bucket's number in a row.
 type Figure struct {
 	Bucket string               // "" for the bucket that the row's metric names
-	Paths  grammar.List[string] `yaml:"figure"` // of numbers that are added up
-	Scale  float64              // units of the bucket that one of them is
-	// Window is what was counted in, or what the limit holds in. It is zero for the upstream's own
-	// day, and a restoring window has the rate at Rate.
+	Paths  grammar.List[string] `yaml:"figure"` // paths of the numbers to add up
+	Scale  float64              // units of the bucket for each number's unit
+	// Window is the window of the count or the limit. It is zero for the upstream's own day. Rate
+	// has the rate of a restoring window.
 	Window quota.Window `yaml:"-"`
 	Rate   string
-	End    struct { // of a window that is anchored
+	End    struct { // end of an anchored window
 		Path string
 		As   Form
 	}
-	Least bool    // the bucket counts more than this figure does
+	Least bool    // the bucket also counts units that this figure lacks
 	Unit  string  // required value at the row's key unit; "" for any
 	Tiers []int64 // possible limits: the smallest that is not below the figure
 }
@@ -68,16 +68,16 @@ const (
 	Seconds = "{seconds}" // its length
 )
 
-// Meters lists what the upstream reports of itself.
+// Meters returns the upstream's meters.
 func (t *Table) Meters() []Meter { return t.meters }
 
 // Dated reports whether the periods of a report have a begin.
 func (m Meter) Dated() bool { return m.Periods.Begin != "" }
 
-// Ranged reports whether the request asks for any span of time, and not only for whole days.
+// Ranged reports whether the request can ask for any span of time, not only for whole days.
 func (m Meter) Ranged() bool { return !m.Dated() && strings.Contains(m.URL, From) }
 
-// Current reports whether the meter reports on the window in progress alone.
+// Current reports whether the meter reports only on the window in progress.
 func (m Meter) Current() bool { return !m.Dated() && !m.Ranged() }
 
 // modelFact is the fact to which the models of a report correspond.

@@ -49,7 +49,7 @@ type Observation struct {
 	sums     map[string]float64
 	unread   error
 	unlisted []Unlisted
-	unusable error // of JSON that is ambiguous or beyond the bounds
+	unusable error // set for JSON that is ambiguous or too large
 }
 
 // Observe returns an Observation of the response to the quoted request.
@@ -61,7 +61,7 @@ func (q Quote) Observe(status int, h http.Header) *Observation {
 const headSize = 64
 
 // begin chooses how to read the body: by its first bytes, because servers send JSON and events
-// under other Content-Types, else by its Content-Type. Before the end it may wait for more bytes.
+// under other Content-Types, else by its Content-Type. Before the end, it may wait for more bytes.
 func (o *Observation) begin(p []byte, end bool) {
 	o.head = append(o.head, p...)
 	head := trimBody(o.head)
@@ -166,7 +166,7 @@ func (o *Observation) Close() Outcome {
 	}
 	if o.events != nil {
 		o.events.close()
-		// A stream that lacks its last event ended too early, whatever it looked like.
+		// A stream without its last event ended too early.
 		if names := o.quote.rules.events; len(names) > 0 {
 			o.cut = o.cut || !o.seen[names[len(names)-1]]
 		}
@@ -214,7 +214,7 @@ func (o *Observation) Early() []Lesson {
 }
 
 // lessons returns what the response reports about the buckets, and its unreadable values. For a
-// split bucket, it reports about the part that the request was charged to.
+// split bucket, the report is about the part that the request was charged to.
 func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.Learn {
 		part, charged := o.quote.names[rule.Bucket]
@@ -262,8 +262,8 @@ func (p place) String() string {
 	return p.Header + p.Path
 }
 
-// settle sets the usage of the call. If the response does not report it, settle uses the most that
-// the call can take. With an estimate, a caller could choose to pay less than the upstream bills.
+// settle sets the usage of the call. If the response does not report it, settle uses the maximum:
+// with an estimate, a caller could pay less than the upstream bills.
 func (o *Observation) settle(out *Outcome, env formula.Env) {
 	rules := o.quote.rules
 	if rules == nil {
@@ -331,7 +331,7 @@ func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
 	return units, nil
 }
 
-// missing returns why the usage is not known.
+// missing returns why the usage is unknown.
 func (o *Observation) missing(err error) []string {
 	encoding := o.header.Get("Content-Encoding")
 	switch {

@@ -91,7 +91,7 @@ func TestObserve(t *testing.T) {
 			"requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 675", ""},
 		{"words for numbers", "application/json",
 			`{"usage":{"input_tokens":"5","output_tokens":1e300}}`, held,
-			"is 1e+300: at most 1000000000000 units"},
+			"is 1e+300: must be at most 1000000000000 units"},
 		{"more than was held", "application/json",
 			`{"usage":{"input_tokens":1,"output_tokens":100000}}`,
 			"requests/sonnet-4 1, input/sonnet-4 1, output/sonnet-4 100000, money 1500003", ""},

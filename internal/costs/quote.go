@@ -24,16 +24,16 @@ type Learned func(priced, bucket string, percentile int) (units int64, ok bool)
 // Quote is the price of a request, as far as it is known before the request is sent.
 type Quote struct {
 	Method string
-	// Costs are by bucket or part. Units may be an estimate (see quota.Cost). They are 0 if the
-	// call takes nothing from a bucket that the method's other calls take from.
+	// Costs are the units by bucket or part, possibly estimates (see quota.Cost). They are 0 if the
+	// call takes nothing from a bucket that other calls of the method take from.
 	Costs []quota.Cost
 	Known bool        // Costs are final: charge them, do not settle
 	Lapse quota.Lapse // what happens to a hold that is never settled
 	TTL   time.Duration
 	// Unlisted are the facts without their own row in the list.
 	Unlisted []Unlisted
-	// Priced names the facts of the request that set the price, such as the model and the tier. It is
-	// empty if there are none.
+	// Priced names the facts of the request that set the price, such as the model and the tier. It
+	// is empty if there are none.
 	Priced string
 	// Certain is the minimum cost of the call, by bucket.
 	Certain map[string]int64
@@ -41,7 +41,7 @@ type Quote struct {
 	table *Table
 	rules *rules            // nil if the price is known
 	env   formula.Env       // variables from the request
-	names map[string]string // of the parts, by bucket
+	names map[string]string // names of the parts, by bucket
 }
 
 // NeedsBody reports whether the price of the method depends on the body of its request.
@@ -123,8 +123,7 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 }
 
 // useResponse replaces facts of the request by facts of the response, which names the billed model.
-// A name without a row does not replace a name with a row, because it may be another spelling of
-// it.
+// A name without a row does not replace one with a row, because it may be another spelling.
 func (q *Quote) useResponse(env formula.Env, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
@@ -182,7 +181,7 @@ func (q *Quote) Held() []quota.Cost {
 }
 
 // estimate returns the units to hold: at least 1, unless the call can take nothing. Until enough
-// calls priced the same way are known, it is the most that the call can take.
+// calls with the same price are known, it returns the call's maximum.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
 	for name := range formula.Quantiles() {
@@ -254,8 +253,8 @@ func (q *Quote) keep() {
 	q.env["held"] = held
 }
 
-// priced names the facts of the request in a form that fits into a label. Facts that are too long
-// are replaced by a digest.
+// priced names the facts of the request in a form that fits into a label. A digest replaces facts
+// that are too long.
 func (q *Quote) priced(facts []string) string {
 	var words []string
 	for _, f := range q.table.facts {

@@ -66,7 +66,7 @@ func (f refusing) ofSuccess() bool {
 // refusesSuccess reports whether a rule applies to a status below 300.
 func (t *Table) refusesSuccess() bool { return slices.ContainsFunc(t.Refusals, refusing.ofSuccess) }
 
-// readsAnswers reports whether responses to calls of a known price are read, too.
+// readsAnswers reports whether responses to calls of known price are also read.
 func (t *Table) readsAnswers() bool {
 	return t.refusesSuccess() || slices.ContainsFunc(t.Learn, func(l learning) bool {
 		formulas := []*formula.Formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
@@ -105,7 +105,7 @@ type said struct {
 	reasons []formula.Reason
 	word    string
 	found   map[string]any
-	cut     bool // JSON that ends too early
+	cut     bool // the JSON ends too early
 }
 
 func (s said) refusal(kind Kind) *Refusal {
@@ -160,7 +160,7 @@ func lineOf(h http.Header) func(name string) string {
 }
 
 // read reads the reason in an error body by the rules of the list. A message may repeat the
-// caller's words, so a body in another form, or one with two readings, gives no reason.
+// caller's words, so a body in another form, or an ambiguous one, has no reason.
 func (form errorForm) read(body []byte) said {
 	s := said{reasons: []formula.Reason{}, found: map[string]any{}}
 	for _, f := range form.Found {

@@ -96,7 +96,7 @@ const (
 )
 
 // parseMultipart reads the fields of a multipart/form-data body: numbers, true and false as such,
-// anything else as text. Files are skipped. A field that comes twice is an error.
+// anything else as text. It skips files. A repeated field is an error.
 func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 	if boundary == "" {
 		return nil, errors.New("its Content-Type has no boundary")
@@ -201,7 +201,7 @@ type factError struct {
 	err  error
 }
 
-// Error names neither the expression of the list nor its word for the fact.
+// Error names neither the list's expression nor its name for the fact.
 func (e *factError) Error() string {
 	return "what its price depends on is there in another form than it should be"
 }

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// AmbiguousError reports a request that the upstream could read as another call. It is a
+// AmbiguousError reports a request that the upstream could read as another call. It wraps
 // quota.ErrUnpriced.
 type AmbiguousError struct{ What string }
 
@@ -24,7 +24,7 @@ func (e *AmbiguousError) Error() string { return e.What }
 // Unwrap returns quota.ErrUnpriced.
 func (e *AmbiguousError) Unwrap() error { return quota.ErrUnpriced }
 
-// VerbError reports a request whose path is priced, but not with its verb. It is a
+// VerbError reports a request whose path is priced, but not with its verb. It wraps
 // quota.ErrUnpriced.
 type VerbError struct {
 	Verb, Path string
@@ -48,11 +48,12 @@ const Override = "X-Http-Method-Override"
 //
 //   - The whole path must match, segment by segment, each unescaped. A path with empty segments, or
 //     with dots that climb, is ambiguous.
-//   - A literal segment goes before a {template}; the verb decides between methods on one path.
+//   - A literal segment takes precedence over a {template}. The verb decides between methods on one
+//     path.
 //   - A slash at the end of the path counts only where a route has it.
 //   - A request that continues a resumable upload is a call of the method that Session names.
 //   - POST with X-HTTP-Method-Override: GET is that GET, if the price list says that the upstream
-//     takes it so.
+//     accepts it.
 //
 // A request that no route matches is a quota.ErrUnpriced, perhaps as a VerbError or AmbiguousError.
 func (t *Table) Method(r *http.Request) (string, error) {
@@ -129,7 +130,7 @@ func partsOf(path string) []string {
 }
 
 // match returns the values of the route's {names} in the segments of a path, and the route's rank,
-// which has a digit for each segment: the narrower route has the lower one.
+// which has a digit for each segment. A narrower route has a lower rank.
 func (at route) match(parts []string) (values map[string]string, rank string, ok bool) {
 	const literal, ending, name, names = "0", "1", "2", "3"
 	for i, word := range at.words {
@@ -190,7 +191,7 @@ func (t *Table) Session(r *http.Request) (method string, ok bool) {
 	return method, method != ""
 }
 
-// Resumable reports whether a request says that its upload is resumable.
+// Resumable reports whether a request begins a resumable upload.
 func Resumable(r *http.Request) bool {
 	query := r.URL.Query()
 	return query.Has("uploadType") || query.Has("upload_protocol")

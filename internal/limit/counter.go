@@ -84,7 +84,7 @@ func fades(units, to, w int64) int64 {
 
 func (c *counter) record(p *Policy, now, cost int64) {
 	*c, _ = c.at(p, now)
-	c.current = min(c.current+cost, p.mostUnits())
+	c.current = min(c.current+cost, p.maxUnits())
 }
 
 func (c *counter) idle(p *Policy, now int64) bool {
@@ -92,9 +92,9 @@ func (c *counter) idle(p *Policy, now int64) bool {
 	return then.previous == 0 && then.current == 0
 }
 
-// mostUnits returns the largest number of units a counter of the policy can hold. Fixed never
+// maxUnits returns the largest number of units a counter of the policy can hold. Fixed never
 // multiplies its units, because they do not fade.
-func (p *Policy) mostUnits() int64 {
+func (p *Policy) maxUnits() int64 {
 	if p.Algorithm == Fixed {
 		return maxProduct
 	}

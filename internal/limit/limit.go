@@ -75,8 +75,8 @@ func (p Policy) Check() error {
 	case Counter:
 		if p.Window%time.Millisecond != 0 {
 			add("window of a counter must be whole milliseconds")
-		} else if p.Units > p.mostUnits() {
-			add("a counter over %s can count %d units", p.Window, p.mostUnits())
+		} else if p.Units > p.maxUnits() {
+			add("a counter over %s can count %d units", p.Window, p.maxUnits())
 		}
 	default:
 		add("algorithm must be log, counter or fixed, not %q", p.Algorithm)

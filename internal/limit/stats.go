@@ -30,9 +30,9 @@ type Denied struct {
 	Times int64
 }
 
-// mostDenied is the maximum number of callers counted. A new caller replaces the rarest one and
+// maxDenied is the maximum number of callers counted. A new caller replaces the rarest one and
 // inherits its count, so that no caller that is denied often is missed.
-const mostDenied = 100
+const maxDenied = 100
 
 // count counts a request: each of its limits and the decision.
 func (s *Stats) count(q request, allowed bool) {
@@ -70,7 +70,7 @@ func (s *Stats) deny(who string) {
 		return
 	}
 	_, counted := s.denied[who]
-	if counted || len(s.denied) < mostDenied {
+	if counted || len(s.denied) < maxDenied {
 		s.denied[who]++
 		return
 	}

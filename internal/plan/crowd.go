@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// mostCollisions bounds the number of different sets of lanes in the report.
-const mostCollisions = 1000
+// maxCollisions bounds the number of different sets of lanes in the report.
+const maxCollisions = 1000
 
 // crowd finds the lanes that tick in one minute.
 type crowd struct {
@@ -49,7 +49,7 @@ func (c *crowd) note(days []Day) {
 		c.found[i].Times++
 		return
 	}
-	if len(c.known) == mostCollisions {
+	if len(c.known) == maxCollisions {
 		return
 	}
 	n := Collision{Ticks: len(c.ticking), First: c.minute, Times: 1}

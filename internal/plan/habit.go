@@ -12,9 +12,9 @@ const bin = quota.Grain
 const (
 	// remembers is the length of the history used. Two days contain each hour of the day twice.
 	remembers = 48 * time.Hour
-	// mostRemembered is the length of the history for a week or a month ahead. It contains each
+	// maxHistory is the length of the history for a week or a month ahead. It contains each
 	// weekday twice.
-	mostRemembered = 14 * 24 * time.Hour
+	maxHistory = 14 * 24 * time.Hour
 	// quiet is the time without spending assumed before the start of a younger ledger.
 	quiet = 6 * time.Hour
 )
@@ -31,7 +31,7 @@ func Memory(limits []quota.Limit) time.Duration {
 // history returns the length of the log to use for a time ahead.
 func history(ahead time.Duration) time.Duration {
 	if ahead > remembers {
-		return mostRemembered
+		return maxHistory
 	}
 	return remembers
 }

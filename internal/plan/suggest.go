@@ -39,8 +39,8 @@ func (s Suggestion) PerDay() (runs int64) {
 	return runs
 }
 
-// leastPlayed is the minimum time to simulate, which includes both clock changes.
-const leastPlayed = 366 * 24 * time.Hour
+// minPlayed is the minimum time to simulate, which includes both clock changes.
+const minPlayed = 366 * 24 * time.Hour
 
 // Suggest finds the tightest schedule that fits: the one with the most runs among those that
 // divide the day into equal parts. It keeps the lanes' pages if at least one run a day fits with
@@ -48,7 +48,7 @@ const leastPlayed = 366 * 24 * time.Hour
 // page a day fits, or if ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	p.Watch, p.Step = nil, 0
-	if least := p.From.Add(leastPlayed); p.To.Before(least) {
+	if least := p.From.Add(minPlayed); p.To.Before(least) {
 		_, p.To = p.Reset.Bounds(least)
 	}
 	s, ok := p.tightest(ctx, wish)

@@ -8,9 +8,9 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// mostSteps bounds the moments at which unscheduled spending is charged in one play. The moments
+// maxSteps bounds the moments at which unscheduled spending is charged in one play. The moments
 // are at least a minute apart.
-const mostSteps = 1500
+const maxSteps = 1500
 
 // ending is when a play ends.
 type ending int
@@ -60,7 +60,7 @@ type walker struct {
 // walk plays runs and charges in the order of time.
 func (w *walker) walk(l load) {
 	start, end := w.At.UnixMicro(), w.end.UnixMicro()
-	step := max(time.Minute.Microseconds(), (end-start)/mostSteps)
+	step := max(time.Minute.Microseconds(), (end-start)/maxSteps)
 	w.look(start)
 	owed := 0.0
 	for at := start; at < end && !w.ended(); at += step {

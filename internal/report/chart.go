@@ -175,8 +175,8 @@ func Compare(before, after []catalog.Ranked) (places []Place, left []catalog.Ran
 	return places, left
 }
 
-// ReadChart is one complete chart, as read by a sweep. Two charts are compared in the places that
-// both have: a chart of 4 pages and one of 1, in the first page.
+// ReadChart is one complete chart, as read by a sweep. Charts of different lengths are compared in
+// the places that both have.
 type ReadChart struct {
 	At     time.Time // when it was complete
 	Units  int64     // units that it took

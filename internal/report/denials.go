@@ -69,8 +69,8 @@ func (s Source) Denied(ctx context.Context, credential, bucket, by string, in Sp
 	return DenialsBy(by, all), err
 }
 
-// DeniedJobs returns "12 of backfill, 3 of crawl": the jobs with the most denials first; "" if
-// nothing was denied.
+// DeniedJobs returns the denials of each job, such as "12 of backfill, 3 of crawl", the most first;
+// "" if there are none.
 func DeniedJobs(rows []DenialRow) string {
 	const shown = 5
 	sums := make(map[string]int64)

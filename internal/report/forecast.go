@@ -23,7 +23,7 @@ type CredentialForecast struct {
 	Buckets    []BucketForecast `json:"buckets"`
 }
 
-// BucketForecast holds when a bucket will run dry, the lost runs, and advice that avoids the loss.
+// BucketForecast states when a bucket will run dry, which runs are lost, and how to avoid that.
 type BucketForecast struct {
 	Bucket                string       `json:"bucket"`
 	Text                  string       `json:"text"`
@@ -136,7 +136,7 @@ func (s Source) Forecasts(ctx context.Context, bucket string) (list []Forecast, 
 	return list, nil
 }
 
-// opensExactly corrects the times at which exhausted buckets open: a forecast reads the log in
+// opensExactly corrects the times at which exhausted buckets open. A forecast reads the log in
 // steps of ten minutes, so its times may be up to ten minutes early.
 func opensExactly(ctx context.Context, b *quota.Budget, forecasts []plan.Forecast) error {
 	exhausted := func(f plan.Forecast) bool { return f.Verdict == plan.Exhausted }

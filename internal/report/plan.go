@@ -23,10 +23,10 @@ type Planned struct {
 	LostHours  []time.Time // the hours with lost runs
 	Suggestion *plan.Suggestion
 	Costs      *costs.Table // names the buckets' units
-	Assumed    bool         // the schedule is the default one, and nothing runs by it
+	Assumed    bool         // nothing is scheduled: the plan uses the default schedule
 }
 
-const mostLost = 1000
+const maxLost = 1000
 
 // Lose records a lost run. Runs are in order of time.
 func (o *Planned) Lose(r plan.Run) {
@@ -34,7 +34,7 @@ func (o *Planned) Lose(r plan.Run) {
 		hour.After(o.LostHours[n-1]) {
 		o.LostHours = append(o.LostHours, hour)
 	}
-	if len(o.Lost) == mostLost {
+	if len(o.Lost) == maxLost {
 		o.More++
 		return
 	}
@@ -214,7 +214,7 @@ func NewPlan(o Planned) Plan {
 	return out
 }
 
-// PartOf converts per cent to the closest float64 fraction, to compare with plan.Use: 2.9 gives
+// PartOf converts percent to the closest float64 fraction, to compare with plan.Use: 2.9 gives
 // 0.029, although 2.9/100 is slightly less.
 func PartOf(percent float64) float64 {
 	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(percent, 'g', -1, 64)) // never fails

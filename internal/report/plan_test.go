@@ -74,10 +74,10 @@ func TestPlanBeginsWithTheLedger(t *testing.T) {
 // TestLose: lost runs beyond the bound are counted.
 func TestLose(t *testing.T) {
 	o := Planned{Share: math.Inf(1)}
-	for range mostLost + 3 {
+	for range maxLost + 3 {
 		o.Lose(plan.Run{})
 	}
-	if out := NewPlan(o); len(out.Lost) != mostLost || out.More != 3 {
+	if out := NewPlan(o); len(out.Lost) != maxLost || out.More != 3 {
 		t.Errorf("%d listed, %d more", len(out.Lost), out.More)
 	}
 }

@@ -30,8 +30,8 @@ func (s Source) budget(c config.Credential) *quota.Budget {
 	return c.Budget(s.Ledger, s.Config.Table(c), slog.New(slog.DiscardHandler))
 }
 
-// Scheduled reports whether the regions are swept by a schedule: because one is configured, or
-// because the log contains a daemon's run. Without an open ledger, only the configuration counts.
+// Scheduled reports whether the regions are swept by a schedule: one is configured, or the log
+// contains a daemon's run. Without an open ledger, only the configuration counts.
 func (s Source) Scheduled(ctx context.Context) (bool, error) {
 	if s.Config.Ingest.Scheduled || s.Ledger == nil || s.Config.Ingest.Credential == "" {
 		return s.Config.Ingest.Scheduled, nil
@@ -82,8 +82,8 @@ func (s Source) Regions() []string {
 	return names
 }
 
-// RegionStates returns the states of the regions to show: the configured ones or, where no schedule
-// is configured and no daemon has run, those of the default ones that have a chart.
+// RegionStates returns the states of the configured regions or, if no schedule is configured and no
+// daemon has run, of the default regions that have a chart.
 func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog.RegionState,
 	error) {
 	states, err := c.Staleness(ctx, s.Regions())
@@ -99,9 +99,9 @@ func (s Source) RegionStates(ctx context.Context, c *catalog.Catalog) ([]catalog
 	}), nil
 }
 
-// Lanes returns the lanes that spend from a credential: those of the sweep, with the pages that a
-// run will want according to the catalogue, and those of jobs, with what a run takes according to
-// the ledger, if there is one.
+// Lanes returns the lanes that spend from a credential: lanes of the sweep, with the pages of a run
+// according to the catalogue, and lanes of jobs, with the units of a run according to the ledger,
+// if there is one.
 func (s Source) Lanes(ctx context.Context, cred config.Credential) ([]share.Lane, error) {
 	var sweep []share.Lane
 	if s.Config.Ingest.Credential == cred.Name {

@@ -11,14 +11,14 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Status is the quota left of each credential, with the ledger and files that it was read from.
+// Status is the remaining quota of each credential, with the ledger and files that it comes from.
 type Status struct {
 	Ledger      string             `json:"ledger"` // URL without what may be a password
 	Config      *string            `json:"config"` // path of the configuration file
 	Credentials []CredentialStatus `json:"credentials"`
 }
 
-// CredentialStatus is what is left of one credential's quota.
+// CredentialStatus is the remaining quota of one credential.
 type CredentialStatus struct {
 	Credential string         `json:"credential"`
 	Mode       string         `json:"mode"`
@@ -44,7 +44,7 @@ type BucketStatus struct {
 	Limits []LimitStatus `json:"limits"`
 	Unit   string        `json:"unit"`    // units, tokens, usd/1000000
 	AtMost int64         `json:"at_most"` // units that the open holds can use at most
-	// Overshoot is the units by which estimated calls in flight can pass the limits together.
+	// Overshoot is how many units estimated calls in flight can together exceed the limits by.
 	Overshoot int64 `json:"overshoot"`
 
 	Counts costs.Unit `json:"-"` // Unit
@@ -89,9 +89,9 @@ type LimitStatus struct {
 	Used       int64      `json:"used"`
 	Remaining  int64      `json:"remaining"`
 	NextFreeAt words.Time `json:"next_free_at"`
-	Others     int64      `json:"others"`   // units of Used by others, as the upstream reported
+	Others     int64      `json:"others"`   // units of Used by other programs
 	ResetAt    words.Time `json:"reset_at"` // null for a window that does not end as a whole
-	// Mode is observe for a limit that is only observed, and so denies nothing.
+	// Mode is observe for a limit that denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
 
@@ -122,8 +122,8 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 	return out
 }
 
-// overshoot returns the bound on the error of estimates: of those in flight or, if that is more, of
-// all that the ledger allows at once.
+// overshoot returns the maximum error of estimates: of those in flight, or of all that the ledger
+// allows at once if that is more.
 func overshoot(c config.Credential, table *costs.Table, b quota.BucketUsage) int64 {
 	var limits []quota.Limit
 	for _, l := range b.Limits {
@@ -137,7 +137,7 @@ func overshoot(c config.Credential, table *costs.Table, b quota.BucketUsage) int
 	return bound
 }
 
-// LimitMode returns the mode of a limit; "" for the usual one.
+// LimitMode returns the mode of a limit; "" for an enforced one.
 func LimitMode(l quota.Limit) string {
 	if l.Observe {
 		return "observe"

@@ -138,7 +138,7 @@ type spender struct {
 
 const (
 	// the spenders named; the others are summed up
-	mostSpenders = 6
+	maxSpenders = 6
 	// forecastFor is how long a forecast is cached: making it takes longer than making the page
 	forecastFor = 20 * time.Second
 )
@@ -244,13 +244,13 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 	slices.SortFunc(all, func(a, b spender) int {
 		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Name, b.Name))
 	})
-	if len(all) > mostSpenders {
-		rest := spender{Name: fmt.Sprintf("%d others", len(all)-mostSpenders+1)}
-		for _, s := range all[mostSpenders-1:] {
+	if len(all) > maxSpenders {
+		rest := spender{Name: fmt.Sprintf("%d others", len(all)-maxSpenders+1)}
+		for _, s := range all[maxSpenders-1:] {
 			rest.Units += s.Units
 		}
 		rest.Part = percent(rest.Units, total)
-		all = append(all[:mostSpenders-1], rest)
+		all = append(all[:maxSpenders-1], rest)
 	}
 	return all
 }

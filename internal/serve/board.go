@@ -45,9 +45,9 @@ type leftOut struct {
 }
 
 const (
-	mostTicks   = 8
-	mostLeftOut = 12
-	mostDenied  = 5
+	maxTicks   = 8
+	maxLeftOut = 12
+	maxDenied  = 5
 )
 
 func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page, error) {
@@ -59,7 +59,7 @@ func (p *site) board(ctx context.Context, r *http.Request, now time.Time) (page,
 	if p.private(r) {
 		body.Budgets = true
 		if p.Guard != nil && p.Guard.Stats != nil {
-			body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(mostDenied)
+			body.Limits, body.Denied = p.Guard.Stats.Counts(), p.Guard.Stats.TopDenied(maxDenied)
 		}
 		if err := p.fillBoard(ctx, body, now); err != nil {
 			if ctx.Err() == nil { // otherwise the client has disconnected
@@ -112,7 +112,7 @@ func (p *site) fillBoard(ctx context.Context, body *boardBody, now time.Time) er
 		}
 	}
 	slices.SortStableFunc(body.Ticks, func(a, b schedule.Tick) int { return a.At.Compare(b.At) })
-	body.Ticks = body.Ticks[:min(len(body.Ticks), mostTicks)]
+	body.Ticks = body.Ticks[:min(len(body.Ticks), maxTicks)]
 	for i := range body.Regions {
 		body.Regions[i].Next = next[body.Regions[i].Region]
 	}
@@ -187,7 +187,7 @@ func (b *boardBody) judge(accounts []*account) {
 		}
 	}
 	slices.SortStableFunc(b.LeftOut, func(x, y leftOut) int { return cmp.Compare(y.Runs, x.Runs) })
-	b.LeftOut = b.LeftOut[:min(len(b.LeftOut), mostLeftOut)]
+	b.LeftOut = b.LeftOut[:min(len(b.LeftOut), maxLeftOut)]
 }
 
 // problem returns the problem of a bucket in a few words, and its weight: lost runs weigh more than

@@ -136,8 +136,8 @@ func (s *Server) video(ctx context.Context, in *videoInput) (*output[report.Hist
 	return dated(h.FetchedAt, report.NewHistory(h)), nil
 }
 
-// mostResults bounds how far a search can be paged through.
-const mostResults = 500
+// maxResults bounds how far a search can be paged through.
+const maxResults = 500
 
 type searchInput struct {
 	Query string `query:"q" required:"true" minLength:"1" maxLength:"200"`
@@ -152,7 +152,7 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 	if err != nil {
 		return nil, err
 	}
-	if skip > mostResults {
+	if skip > maxResults {
 		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}

@@ -62,8 +62,8 @@ func choices(chosen string, values ...string) (all []choice, ok bool) {
 	return all, ok
 }
 
-// mostEntries bounds the listed charges.
-const mostEntries = 100
+// maxEntries bounds the listed charges.
+const maxEntries = 100
 
 func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	if err := p.mayRead(r); err != nil {
@@ -88,7 +88,7 @@ func (p *site) log(ctx context.Context, r *http.Request, now time.Time) (page, e
 	}
 	groups := sums.Groups(body.By)
 	body.Groups, body.Totals = groups.Rows, groups.Totals()
-	body.Entries, err = from.Newest(ctx, body.Credential, buckets, since, mostEntries)
+	body.Entries, err = from.Newest(ctx, body.Credential, buckets, since, maxEntries)
 	return page{Title: "Log", Section: "log", Live: true, Body: body}, err
 }
 

@@ -27,8 +27,8 @@ type planPlot struct {
 }
 
 const (
-	mostDays = 7
-	mostLost = 50
+	maxDays = 7
+	maxLost = 50
 	// planFor is the time for which a plan is cached.
 	planFor = 30 * time.Second
 )
@@ -40,8 +40,8 @@ func (p *site) plan(ctx context.Context, r *http.Request, now time.Time) (page, 
 	days, text := 1, r.FormValue("days")
 	if text != "" {
 		var err error
-		if days, err = strconv.Atoi(text); err != nil || days < 1 || days > mostDays {
-			return page{}, badRequest("days: write a number from 1 to %d", mostDays)
+		if days, err = strconv.Atoi(text); err != nil || days < 1 || days > maxDays {
+			return page{}, badRequest("days: write a number from 1 to %d", maxDays)
 		}
 	}
 	planned, err := p.plans[days-1].get(ctx, planFor, func(ctx context.Context) (report.Planned,
@@ -63,7 +63,7 @@ func newPlan(planned report.Planned) *planBody {
 	if lostRuns := r.Lost(); lostRuns > 0 {
 		body.Headline = count(lostRuns) + " of " + times(r.Runs, "run") + " lose pages"
 	}
-	body.Lost = planned.Lost[:min(len(planned.Lost), mostLost)]
+	body.Lost = planned.Lost[:min(len(planned.Lost), maxLost)]
 	body.More = len(planned.Lost) - len(body.Lost) + planned.More
 	for i, use := range r.Windows {
 		if i >= len(r.Series) || use.Cap == 0 {

@@ -13,10 +13,10 @@ import (
 
 const (
 	perPage = 25
-	// mostPages bounds the pages of a search, as in the API.
-	mostPages = 20
-	// longestQuery is the maximum length of a query in bytes.
-	longestQuery = 200
+	// maxPages bounds the pages of a search, as in the API.
+	maxPages = 20
+	// maxQuery is the maximum length of a query in bytes.
+	maxQuery = 200
 )
 
 type searchBody struct {
@@ -31,13 +31,13 @@ func (b searchBody) First() int { return (b.Page-1)*perPage + 1 }
 
 func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page, error) {
 	body := searchBody{Query: strings.TrimSpace(r.FormValue("q")), Page: 1}
-	if len(body.Query) > longestQuery {
-		return page{}, badRequest("q: write at most %d bytes", longestQuery)
+	if len(body.Query) > maxQuery {
+		return page{}, badRequest("q: write at most %d bytes", maxQuery)
 	}
 	if text := r.FormValue("page"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > mostPages {
-			return page{}, badRequest("page: write a number from 1 to %d", mostPages)
+		if err != nil || n < 1 || n > maxPages {
+			return page{}, badRequest("page: write a number from 1 to %d", maxPages)
 		}
 		body.Page = n
 	}
@@ -47,7 +47,7 @@ func (p *site) search(ctx context.Context, r *http.Request, now time.Time) (page
 	}
 	if len(matches) > perPage {
 		matches = matches[:perPage]
-		if body.Page < mostPages {
+		if body.Page < maxPages {
 			body.Next = searchPage(body.Query, body.Page+1)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 type site struct {
 	*Server
 	forecasts cached[[]report.Forecast]
-	plans     [mostDays]cached[report.Planned]
+	plans     [maxDays]cached[report.Planned]
 	alive     cached[bool] // a daemon responds
 	failed    *template.Template
 }

@@ -15,8 +15,8 @@ const Memory = quota.Retention
 const (
 	grain  = int64(quota.Grain / time.Microsecond)
 	memory = int64(Memory / time.Microsecond)
-	// mostGrains is more than the number of grains in the longest window.
-	mostGrains = 40 * 144
+	// maxGrains is more than the number of grains in the longest window.
+	maxGrains = 40 * 144
 )
 
 // Others is the lane index of charges that no lane made.
@@ -128,9 +128,9 @@ func floorGrain(at int64) int64 {
 func (r *record) add(at, units int64) {
 	at = floorGrain(at)
 	if n := len(r.at); n == 0 || at > r.newest() {
-		if n > 2*mostGrains {
-			r.at = slices.Delete(r.at, 0, mostGrains)
-			r.before = slices.Delete(r.before, 0, mostGrains)
+		if n > 2*maxGrains {
+			r.at = slices.Delete(r.at, 0, maxGrains)
+			r.before = slices.Delete(r.before, 0, maxGrains)
 		}
 		r.at, r.before = append(r.at, at), append(r.before, r.total)
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	firstWait   = 50 * time.Microsecond // the first pause between attempts; it doubles each time
-	longestWait = 2 * time.Millisecond
+	firstWait = 50 * time.Microsecond // the first pause between attempts; it doubles each time
+	maxWait   = 2 * time.Millisecond
 )
 
 // wait calls try until no other process holds the lock, for at most patience. It returns try's
@@ -16,7 +16,7 @@ const (
 // hardly ever hit a busy lock while it is free; these steps are short and uneven.
 func wait(ctx context.Context, patience time.Duration, try func() error) error {
 	deadline := time.Now().Add(patience)
-	for pause := firstWait; ; pause = min(2*pause, longestWait) {
+	for pause := firstWait; ; pause = min(2*pause, maxWait) {
 		err := try()
 		switch {
 		case err == nil || !isKind(err, ErrBusy):

@@ -204,7 +204,7 @@ func (c comparison) merged(row, feed figures) figures {
 	for _, column := range c.table.Columns {
 		name := columnNames[column]
 		if figure, ok := feed[name]; ok && (name == "context" || name == "max_output") {
-			after[column] = max(figure, row[column]) // the most that a call can take
+			after[column] = max(figure, row[column]) // the maximum of a call
 		} else if ok {
 			after[column] = figure
 		} else if slices.Contains(c.table.Prompt, column) {
@@ -278,8 +278,7 @@ func (d *Difference) measure(table costs.PriceTable, before, after figures) {
 	}
 }
 
-// dropped returns the rows that the feed lacks: among those that it wrote before, or else among
-// all.
+// dropped returns the rows that the feed lacks: of those that it wrote, or of all if it wrote none.
 func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
 	own := func(r formula.Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)

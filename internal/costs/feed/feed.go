@@ -32,13 +32,13 @@ type Model struct {
 type Price struct {
 	Since   string // 2026-12-01; "" for always
 	Figures figures
-	Bands   map[float64]figures // of prompts that are longer than so many tokens
+	Bands   map[float64]figures // by the number of tokens that prompts must exceed
 }
 
 type figures map[string]float64
 
-// raise sets a figure to a price, unless it is higher. A table has one price for several kinds of
-// tokens, such as texts and images, and the highest counts.
+// raise sets a figure to a price, unless it is higher already. A table has one price for several
+// kinds of tokens, such as text and images: the highest one.
 func (f figures) raise(name string, price float64) {
 	price = rounded(price)
 	if before, ok := f[name]; !ok || price > before || price < 0 {
@@ -46,7 +46,7 @@ func (f figures) raise(name string, price float64) {
 	}
 }
 
-// Formats are the data sets that Parse knows.
+// Formats are the data sets that Parse reads.
 var Formats = []string{"genai-prices", "models.dev", "litellm"}
 
 // Parse reads a feed's models of the given providers. Format "" is detected.

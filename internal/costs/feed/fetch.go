@@ -19,8 +19,8 @@ type Fetched struct {
 	Sum  string // SHA-256 of Data, in hexadecimal digits
 }
 
-// Fetch fetches a feed, unless it still has the ETag. It follows no redirect. The client has a
-// timeout, which bounds the body, too.
+// Fetch fetches a feed, unless it still has the ETag. It follows no redirects. The client must have
+// a timeout, which also limits the body.
 func Fetch(ctx context.Context, client *http.Client, address *url.URL, etag string) (
 	Fetched, error) {
 	header := http.Header{"User-Agent": {"quotactl"}}

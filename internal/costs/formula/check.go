@@ -8,13 +8,13 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// checker rewrites an expression so that a path which breaks off is nil, collects what it refers
-// to, and refuses what could take long. The tree is visited from its leaves.
+// checker rewrites an expression so that a missing path is nil, collects the names that it uses,
+// and refuses slow constructs. It visits the tree from the leaves.
 type checker struct {
 	scope Scope
 	names map[string]bool
-	paths map[string]bool // into JSON, that must exist
-	reads map[string]bool // of a request: paths into its body, and query.name
+	paths map[string]bool // paths into JSON that must exist
+	reads map[string]bool // paths into a request's body, and query.name
 	err   error
 }
 
@@ -24,7 +24,7 @@ func (c *checker) refuse(format string, args ...any) {
 	}
 }
 
-// Visit is of ast.Visitor.
+// Visit implements ast.Visitor.
 func (c *checker) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
@@ -61,8 +61,8 @@ func (c *checker) member(node *ast.Node, n *ast.MemberNode) {
 	ast.Patch(node, &ast.ChainNode{Node: n})
 }
 
-// call notes what functions look at in JSON. Where count finds no resources in an answer because
-// there is not even the path to them, that is missing, as any path is.
+// call records the paths that functions read in JSON. If count finds no resources because even the
+// path to them does not exist, the path is missing like any other.
 func (c *checker) call(n *ast.CallNode) {
 	name, _ := n.Callee.(*ast.IdentifierNode)
 	if name != nil && strings.HasPrefix(name.Value, "graphql_") {
@@ -89,7 +89,7 @@ func (c *checker) call(n *ast.CallNode) {
 	}
 }
 
-// countOf is the path of count("…").
+// countOf returns the path in count("…").
 func countOf(n ast.Node) (path string, ok bool) {
 	call, _ := n.(*ast.CallNode)
 	if call == nil || len(call.Arguments) != 1 {
@@ -103,7 +103,7 @@ func countOf(n ast.Node) (path string, ok bool) {
 	return text.Value, true
 }
 
-// Counted is what must exist of a path for its resources to be counted: what is before the first *.
+// Counted returns the part of a path that must exist to count its resources: up to the first *.
 func Counted(path string) (before string, ok bool) {
 	before, _, _ = strings.Cut("."+path+".", ".*.")
 	before = strings.Trim(before, ".")
@@ -142,8 +142,8 @@ func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
 	}
 }
 
-// predicate is what is asked of each item of a list. It may look at the item alone, so that the
-// time is in proportion to the list.
+// predicate checks a condition on the items of a list. It may use only the item, so that the time
+// is proportional to the list.
 func (c *checker) predicate(n *ast.PredicateNode) {
 	known := append(slices.Concat(c.scope.Facts, c.scope.Numbers), Day)
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {
@@ -158,7 +158,7 @@ type visit func(*ast.Node)
 
 func (v visit) Visit(node *ast.Node) { v(node) }
 
-// binary notes that what ?? has on its left need not exist.
+// binary allows the left side of ?? to be missing.
 func (c *checker) binary(n *ast.BinaryNode) {
 	switch n.Operator {
 	case "matches", "..", "**", "^":

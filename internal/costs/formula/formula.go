@@ -86,7 +86,8 @@ func (f *Formula) program() *program {
 
 func compile(text string, scope Scope, result Result) (*program, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("an expression of %d bytes: %d at most", len(text), maxText)
+		return nil, fmt.Errorf("an expression of %d bytes: must have at most %d", len(text),
+			maxText)
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
@@ -172,7 +173,7 @@ func (f *Formula) Round(value float64) (int64, error) {
 		return 0, f.wrong("gives %g: units cannot be negative", value)
 	}
 	if value = math.Ceil(value - 1e-6); value > quota.MaxUnits {
-		return 0, f.wrong("is %g: at most %d units", value, int64(quota.MaxUnits))
+		return 0, f.wrong("is %g: must be at most %d units", value, int64(quota.MaxUnits))
 	}
 	return int64(value), nil
 }
@@ -215,10 +216,10 @@ func (f *Formula) String(env Env) (string, error) {
 	case float64, int, bool:
 		return fmt.Sprint(result), nil
 	}
-	return "", f.wrong("is no text")
+	return "", f.wrong("is not text")
 }
 
-const noValue = "has no value" // of a ValueError
+const noValue = "has no value" // reason of a ValueError
 
 func (f *Formula) run(env Env) (any, error) {
 	program := f.program()

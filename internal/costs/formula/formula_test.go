@@ -144,7 +144,7 @@ func TestCompileRefuses(t *testing.T) {
 			"header is used inside a predicate"},
 		{formula.Request, `repeat("a", 1000000000)`, "repeat"},
 		{formula.Request, strings.Repeat("1+", 400) + "1", "node"},
-		{formula.Request, strings.Repeat("1+", 1400) + "1", "2000 at most"},
+		{formula.Request, strings.Repeat("1+", 1400) + "1", "must have at most 2000"},
 		{formula.Request, "", "unexpected token EOF"},
 	} {
 		if _, err := compile(c.text, scope(c.kind), formula.Number); err == nil ||

@@ -30,7 +30,7 @@ type graphQL struct {
 // argument first or last; its parents are the product of those arguments around it. A query that
 // could return more than maxQueryNodes nodes is an error, as at GitHub.
 //
-// The query is not checked against a schema. A field that @skip or @include may leave out counts.
+// It does not check the query against a schema. Fields that @skip or @include may omit count.
 func points(r graphQL) (float64, error) {
 	doc, operation, err := parseQuery(r)
 	if err != nil {

@@ -47,10 +47,10 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("the table %s has no row for %.80q", e.Table, e.Key)
 }
 
-// Find returns the row of a key on a day, without regard to case: the row of that name, of the name
-// without its date, of what follows the last slash; else the longest row with a * that the key
-// begins with; else the dearest, if the table allows that. Listed is false if the row may be for
-// something else: more than a date follows the row's name, or no name is left.
+// Find returns the row of a key on a day, ignoring case: the row of that name, of the name without
+// its date, or of what follows the last slash; else the longest row with a * that the key begins
+// with; else the dearest, if the table allows that. listed is false if the row may be for something
+// else: more than a date follows the row's name, or no name is left.
 func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
@@ -87,8 +87,8 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 	return *t.best(day, dearer), false, true
 }
 
-// best returns the best of the rows valid on a day, where better compares a row with the best so
-// far. It returns nil if there is none.
+// best returns the best of the rows valid on a day, or nil. better compares a row with the best so
+// far.
 func (t Table) best(day string, better func(r, than *Row) bool) (found *Row) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Counts(day) && better(r, found) {

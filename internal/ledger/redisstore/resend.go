@@ -19,7 +19,7 @@ const (
 	failoverPatience = 2 * time.Second
 	movingPatience   = 20 * time.Second // for a slot that moves to another node
 
-	firstWait, longestWait = 10 * time.Millisecond, 200 * time.Millisecond
+	firstWait, maxWait = 10 * time.Millisecond, 200 * time.Millisecond
 
 	// reloadEvery is how often a cluster's client reads the map of slots. A failed call also
 	// reads it, but a call to a host that vanished fails only after a timeout.
@@ -47,7 +47,7 @@ type resend struct {
 func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		began := time.Now()
-		for wait := firstWait; ; wait = min(2*wait, longestWait) {
+		for wait := firstWait; ; wait = min(2*wait, maxWait) {
 			err := next(ctx, once{cmd})
 			if err == nil {
 				return nil
