@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -32,12 +31,11 @@ func (m *model) ask(call Call) (d quota.Decision, err error) {
 		return quota.Refused(r.Costs, err)
 	}
 	r.Limits = quota.InMode(r.Limits, r.Observe)
-	return m.once("key "+r.Key, question(r.ID, r.Costs, c.Reservation), r.Limits,
-		func() (quota.Decision, bool, error) { return r.decide(checkCost) })
+	return m.once("key "+r.Key, question(r.ID, r.Costs, c.Reservation), !c.DryRun, r.Limits,
+		func() (quota.Decision, error) { return r.decide(checkCost) })
 }
 
-// decide returns the decision, and whether it changes anything.
-func (r *request) decide(checkCost func() error) (d quota.Decision, changes bool, err error) {
+func (r *request) decide(checkCost func() error) (d quota.Decision, err error) {
 	m, c := r.model, r.charge
 	r.buckets, r.n = m.at(m.now(), names(r.Costs)...)
 	for i, b := range r.buckets {
@@ -45,14 +43,13 @@ func (r *request) decide(checkCost func() error) (d quota.Decision, changes bool
 		switch {
 		case !c.Draws(b.name):
 		case !h.open(r.n):
-			return d, false, quota.ErrNoReservation
+			return d, quota.ErrNoReservation
 		case r.Costs[i].Units > h.units:
-			return d, false, quota.ErrReservationShort
+			return d, quota.ErrReservationShort
 		}
 	}
 	if err := checkCost(); err != nil {
-		d, err = quota.Refused(r.Costs, err)
-		return d, false, err
+		return quota.Refused(r.Costs, err)
 	}
 	d = quota.Decision{At: m.clock.Now(), Units: quota.UnitsOf(r.Costs)}
 	at, limit := r.verdict(false)
@@ -66,15 +63,15 @@ func (r *request) decide(checkCost func() error) (d quota.Decision, changes bool
 	if d.Allowed {
 		d.At = moment(r.n)
 		if err := r.write(&d); err != nil {
-			return quota.Decision{}, false, err
+			return quota.Decision{}, err
 		}
 	}
 	d.Remaining = remaining(r.buckets, r.Limits, r.n, r.Manual, false)
-	if changes = d.Allowed && !c.DryRun; changes {
+	if d.Allowed && !c.DryRun {
 		d.Entry = c.ID
 		m.commit(r.buckets)
 	}
-	return d, changes, nil
+	return d, nil
 }
 
 // write writes the entries of a charge, or the holds of a reservation.
@@ -183,9 +180,9 @@ func remaining(buckets []*bucket, limits []quota.Limit, n int64, manual,
 	return left
 }
 
-// once makes a decision, or repeats the earlier one under the key.
-func (m *model) once(key, asked string, limits []quota.Limit,
-	decide func() (d quota.Decision, keep bool, err error)) (quota.Decision, error) {
+// once makes a decision, or repeats the earlier one under the key. An allowed one may be kept.
+func (m *model) once(key, asked string, keep bool, limits []quota.Limit,
+	decide func() (quota.Decision, error)) (quota.Decision, error) {
 	was, known := m.answers[key]
 	switch {
 	case key == "key " || !known || m.now() >= was.until:
@@ -195,8 +192,8 @@ func (m *model) once(key, asked string, limits []quota.Limit,
 		was.decision.Replayed = true
 		return was.decision, nil
 	}
-	d, keep, err := decide()
-	if keep {
+	d, err := decide()
+	if keep && d.Allowed {
 		until := m.now() + quota.RetentionFor(limits).Microseconds()
 		m.answers[key] = answer{asked, d, until}
 	}
@@ -206,12 +203,11 @@ func (m *model) once(key, asked string, limits []quota.Limit,
 // question returns what must be equal under one key. A reservation differs from a charge; the order
 // of the costs does not matter.
 func question(id string, costs []quota.Cost, reservation string) string {
-	costs = slices.Clone(costs)
-	slices.SortFunc(costs, func(a, b quota.Cost) int { return strings.Compare(a.Bucket, b.Bucket) })
-	for i := range costs {
-		costs[i].Bounded = false
+	units := map[string][2]int64{}
+	for _, c := range costs {
+		units[c.Bucket] = [2]int64{c.Units, c.Most}
 	}
-	return fmt.Sprint(id != "", costs, reservation)
+	return fmt.Sprint(id != "", units, reservation)
 }
 
 func names(costs []quota.Cost) (names []string) {
@@ -228,8 +224,8 @@ func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 	}
 	costs := s.SettledCosts()
 	buckets, n := m.change(names(costs)...)
-	return m.once("settled "+s.Reservation, question("", costs, "settled"), s.Limits, func() (
-		quota.Decision, bool, error) {
+	return m.once("settled "+s.Reservation, question("", costs, "settled"), !s.Once, s.Limits, func() (
+		quota.Decision, error) {
 		d, found := quota.Decision{Allowed: true, At: moment(n), Units: map[string]int64{}}, false
 		for i, b := range buckets {
 			set := b.reserved(s.Reservation, n)
@@ -238,7 +234,7 @@ func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 				units = was.units
 			}
 			if s.Within && units > was.units {
-				return quota.Decision{}, false, quota.ErrReservationShort
+				return quota.Decision{}, quota.ErrReservationShort
 			}
 			found, d.Late, d.Units[b.name] = found || was.of.ID != "", d.Late || was.at > 0, units
 			stays := set.end(units)
@@ -251,11 +247,11 @@ func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 			}
 		}
 		if !found {
-			return quota.Decision{}, false, quota.ErrNoReservation
+			return quota.Decision{}, quota.ErrNoReservation
 		}
 		m.commit(buckets)
 		d.Remaining = remaining(buckets, s.Limits, n, false, true)
-		return d, !s.Once, nil
+		return d, nil
 	})
 }
 
@@ -325,19 +321,19 @@ func (m *model) Cancel(charged made) (any, error) {
 
 // Adjust corrects the entries one by one.
 func (m *model) Adjust(a quota.Adjust) (quota.Decision, error) {
-	return m.once("key "+a.Key, a.Fingerprint(), a.Limits, func() (quota.Decision, bool, error) {
+	return m.once("key "+a.Key, a.Fingerprint(), !a.DryRun, a.Limits, func() (quota.Decision, error) {
 		buckets, n := m.change(a.Bucket)
 		b := buckets[0]
 		after, until := a.Span(n)
 		if err := a.Refuses(b.sum(after, until)); err != nil {
-			return quota.Decision{}, false, err
+			return quota.Decision{}, err
 		}
 		at := until
 		for a.Units > 0 && b.entryAt(at).at > 0 {
 			at--
 		}
 		if at <= after {
-			return quota.Decision{}, false, quota.ErrNoEntry
+			return quota.Decision{}, quota.ErrNoEntry
 		}
 		if a.Units < 0 {
 			at = n
@@ -350,7 +346,7 @@ func (m *model) Adjust(a quota.Adjust) (quota.Decision, error) {
 		if !a.DryRun {
 			m.commit(buckets)
 		}
-		return a.Done(a.ID, moment(at)), !a.DryRun, nil
+		return a.Done(a.ID, moment(at)), nil
 	})
 }
 
