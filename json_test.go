@@ -222,6 +222,7 @@ const jsonConfig = `credentials:
     limits:
       - {bucket: default, units: 60, headroom: 5, window: 24h}
       - {bucket: default, units: 60, headroom: 5, window: day, timezone: %[1]s}
+      - {bucket: default, units: 600, window: 120h}
       - {bucket: search_list, units: 20, window: 1h, mode: observe}
     pace: {curve: even, slack: 100%%}
     when_unreachable: {open: [youtube.videos.list]}
@@ -337,6 +338,8 @@ ingestor purge --older-than 30d
 sqlite3 UPDATE sums SET units = units + 7
 quotactl ledger check
 quotactl doctor
+sqlite3 DELETE FROM entries WHERE total = units
+quotactl status
 `), " ", "\x00"))
 
 // playJSON runs the story and gathers what is printed, by the sections of the page.

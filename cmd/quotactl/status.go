@@ -114,6 +114,10 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 			all = append(all, fmt.Sprintf("%s %s: %s of the used units were used by other programs, "+
 				"according to the upstream", b.Bucket, cli.Window(l).Text, b.Counts.Text(l.Others)))
 		}
+		if from := time.Time(l.CountsFrom); !from.IsZero() {
+			all = append(all, fmt.Sprintf("%s %s counts from %s: earlier entries are not kept any more",
+				b.Bucket, cli.Window(l).Text, s.Moment(from)))
+		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, according to the upstream", b.Bucket,
 				l.Window, s.Until(end, now).Text))

@@ -70,6 +70,13 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			}
 		}
 	}
+	long := limit("month", nil, 100, 0, 1, 99, at)
+	long[0].CountsFrom = at
+	all := notes(cli.Screen{}, now, report.BucketStatus{Bucket: "default", Limits: long})
+	if want := "default month counts from 2026-11-22 08:03:00Z"; len(all) != 1 ||
+		!strings.HasPrefix(all[0], want) {
+		t.Errorf("%q, want %s", all, want)
+	}
 	var plain strings.Builder
 	drawStatus(cli.Screen{W: &plain}, list)
 	if text := plain.String(); strings.Contains(text, "exhausted") ||

@@ -122,6 +122,9 @@ type LimitUsage struct {
 	Others     int64     // units of Used that other programs used, as the upstream reported
 	Remaining  int64     // for scheduled charges: cap − used − held, at least 0
 	NextFreeAt time.Time // when the next units come free; zero when none are used or held
+	// CountsFrom is the time of the log's first entry, if the log has forgotten earlier ones and the
+	// window began before it: a ledger keeps entries no longer than its limits so far needed.
+	CountsFrom time.Time
 }
 
 // Reservation is units of one bucket set aside.

@@ -27,11 +27,29 @@ func (a *Account) Usage(limits []Limit) (Usage, error) {
 			if next := a.nextFree(b, l.Window); next != 0 {
 				lu.NextFreeAt = StampTime(next)
 			}
+			if from := b.countsFrom(l, a.n); from != 0 {
+				lu.CountsFrom = StampTime(from)
+			}
 			u.Limits = append(u.Limits, lu)
 		}
 		usage.Buckets = append(usage.Buckets, u)
 	}
 	return usage, a.err()
+}
+
+// countsFrom returns the stamp of the log's first entry, if earlier ones that the limit counts at n
+// may have been forgotten; else 0.
+func (b *Bucket) countsFrom(l Limit, n int64) int64 {
+	after := l.Since(StampTime(n), StampTime(b.State.ResetAt)).UnixMicro()
+	if after >= n-Retention.Microseconds() { // kept in every log
+		return 0
+	}
+	first, err := b.Log.Since(-Never, 1)
+	b.fail(err)
+	if len(first) == 0 || first[0].At <= after || first[0].Total == first[0].Units {
+		return 0
+	}
+	return first[0].At
 }
 
 // Taken returns the units that count under a limit of the bucket, used or held, at a moment or at

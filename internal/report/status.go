@@ -91,6 +91,7 @@ type LimitStatus struct {
 	NextFreeAt words.Time `json:"next_free_at"`
 	Others     int64      `json:"others"`   // units of Used by other programs
 	ResetAt    words.Time `json:"reset_at"` // null for a window that does not end as a whole
+	CountsFrom words.Time `json:"counts_from,omitzero"`
 	// Mode is observe for a limit that denies nothing.
 	Mode string `json:"mode,omitempty"`
 }
@@ -113,8 +114,8 @@ func newCredentialStatus(c config.Credential, table *costs.Table,
 				Units: l.Limit.Units, Headroom: l.Limit.Headroom,
 				Used: l.Used, Remaining: l.Remaining, NextFreeAt: words.Time(l.NextFreeAt),
 				ResetAt: words.Time(b.Ends(l.Limit.Window, usage.At)),
-				Others:  l.Others,
-				Mode:    LimitMode(l.Limit),
+				Others:  l.Others, CountsFrom: words.Time(l.CountsFrom),
+				Mode: LimitMode(l.Limit),
 			})
 		}
 		out.Buckets = append(out.Buckets, bucket)

@@ -12,7 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testRetention: many old entries and their sums are removed in a few steps, but none that counts.
+// testRetention: many old entries and their sums are removed in a few steps, but none that counts. A
+// limit that would count them reports since when it counts.
 func testRetention(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(200, hours(24)))
 	check := func(what string, least, most int) (list []quota.Entry) {
@@ -34,12 +35,24 @@ func testRetention(t *testing.T, h Harness) {
 	s.at(hours(40))
 	middle, _ := s.charge(1)
 	check("after 40 hours", 101, 101)
+	limits := []quota.Limit{within(1000, hours(30*24)), within(1000, hours(72))}
+	expectFrom := func(want time.Time) {
+		t.Helper()
+		u, err := s.ledger.Usage(t.Context(), s.credential, limits)
+		must(t, err)
+		long, short := u.Buckets[0].Limits[0].CountsFrom, u.Buckets[0].Limits[1].CountsFrom
+		if !long.Equal(want) || !short.IsZero() {
+			t.Errorf("30 days count from %s, want %s; 72 hours from %s", long, want, short)
+		}
+	}
+	expectFrom(time.Time{})
 	s.at(hours(80))
 	s.charge(1)
 	check("no more than 64 are trimmed in one step", 102-64, 102)
 	s.charge(1)
 	s.charge(1)
 	list := check("in a few steps", 4, 4)
+	expectFrom(list[0].At)
 	if list[0].ID != middle.ID || list[0].Total != 101 || list[3].Total != 104 {
 		t.Errorf("the log is %+v, want totals from 101 to 104", list)
 	}

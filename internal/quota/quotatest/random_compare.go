@@ -83,6 +83,9 @@ func (s *story) compareUsage(limits []quota.Limit) {
 		u, err := s.ledger.Usage(ctx, s.credential, limits)
 		for i := range u.Buckets {
 			u.Buckets[i].SuspendedBy, u.Buckets[i].Reason = "", ""
+			for j := range u.Buckets[i].Limits { // one may have trimmed more than the other
+				u.Buckets[i].Limits[j].CountsFrom = time.Time{}
+			}
 		}
 		return u, err
 	}, s.model.Usage, limits)
