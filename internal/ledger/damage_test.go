@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -305,8 +306,25 @@ func TestClockJumpsFarAhead(t *testing.T) {
 	})
 }
 
+// recorder is a store that records the most entries that one change appends.
+type recorder struct {
+	ledger.Store
+	most int
+}
+
+func (r *recorder) Update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	return r.Store.Update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+		ch, err := decide(a)
+		for _, b := range ch.Buckets {
+			r.most = max(r.most, len(b.Append))
+		}
+		return ch, err
+	})
+}
+
 // TestManyLapseTogether: if thousands of holds lapse together, the ledger writes their entries in
-// steps. Reading the usage or denying a charge writes none.
+// steps of at most 1,000. Reading the usage or denying a charge writes none.
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -328,7 +346,12 @@ func TestManyLapseTogether(t *testing.T) {
 		if n := s.stored(t); n != 0 {
 			t.Errorf("reading the usage and denying a charge wrote %d entries", n)
 		}
+		changes := &recorder{Store: s.Store}
+		s.Store = changes
 		s.spend(t, 10_000-holds, limits)
+		if changes.most != 1000 {
+			t.Errorf("one step appended %d entries, want 1,000", changes.most)
+		}
 		if n := s.stored(t); n != holds+1 {
 			t.Errorf("%d entries, want %d", n, holds+1)
 		}

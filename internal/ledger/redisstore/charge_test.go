@@ -140,28 +140,32 @@ func TestEdgesWithinAGroup(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{Clock: true})
 	l := openEnv(t, s.URL())
+	minute, calendar := quota.Sliding(time.Minute), quota.Window{Calendar: "minute", Zone: time.UTC}
 	for i, c := range []struct {
 		what    string
-		limit   int64         // of a minute
+		window  quota.Window
+		limit   int64
 		held    time.Duration // how long 20 units are set aside
 		charged int           // number of charges of 10 units before
 		at      time.Duration // of the group
 		units   []int64
 		allowed int // of the group, by the script
 	}{
-		{"an entry leaves the window at each stamp", 50, 0, 5, time.Minute,
+		{"an entry leaves the window at each stamp", minute, 50, 0, 5, time.Minute,
 			[]int64{10, 10, 10, 10, 10}, 5},
-		{"an entry leaves at the last stamp", 90, 0, 5, time.Minute - 4*time.Microsecond,
+		{"an entry leaves at the last stamp", minute, 90, 0, 5, time.Minute - 4*time.Microsecond,
 			[]int64{10, 10, 10, 10, 10}, 5},
-		{"a hold expires at the last stamp", 100, 30 * time.Second, 7,
+		{"a hold expires at the last stamp", minute, 100, 30 * time.Second, 7,
 			30*time.Second - time.Microsecond, []int64{5, 5}, 0},
-		{"a hold expires after the last stamp", 100, 30 * time.Second, 7,
+		{"a hold expires after the last stamp", minute, 100, 30 * time.Second, 7,
 			30*time.Second - 2*time.Microsecond, []int64{5, 5}, 2},
-		{"a grain of the sums ends", 100, 0, 1, 10*time.Minute - 2*time.Microsecond,
+		{"a grain of the sums ends", minute, 100, 0, 1, 10*time.Minute - 2*time.Microsecond,
 			[]int64{1, 2, 3, 4, 5}, 0},
+		{"a minute of the calendar ends", calendar, 100, 0, 6, time.Minute - 2*time.Microsecond,
+			[]int64{10, 10, 10, 10}, 0},
 	} {
 		w := newTwin(t, s, l, fmt.Sprintf("k%d", i), []quota.Limit{{Bucket: "default", Units: c.limit,
-			Window: quota.Sliding(time.Minute)}})
+			Window: c.window}})
 		group := func(units ...int64) (group []quota.Charge) {
 			for _, n := range units {
 				group = append(group, quota.Charge{Credential: w.credential, Limits: w.limits,
@@ -184,6 +188,18 @@ func TestEdgesWithinAGroup(t *testing.T) {
 			t.Errorf("%s: the script allowed %d of %v", c.what, w.allowed, c.units)
 		}
 	}
+}
+
+// TestIdleOverMidnight: a process that last saw the server's clock a day ago adds its charge to the
+// sums of the new day.
+func TestIdleOverMidnight(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	allow(t, l, one("k", 1))
+	s.SetNow(t, start.Add(24*time.Hour))
+	allow(t, openEnv(t, s.URL()), one("k", 1))
+	allow(t, l, one("k", 1))
+	sound(t, l)
 }
 
 // sameAs asks both, and compares their decisions.

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -114,6 +115,42 @@ func TestLostListOfBuckets(t *testing.T) {
 	all, err := l.BucketsOf(t.Context(), "k")
 	if err != nil || !slices.Equal(quota.BucketNames(all), parts) {
 		t.Errorf("listed: %+v, %v", all, err)
+	}
+}
+
+// TestInterruptedRepair: a bucket denies after a repair that ended before all entries were written,
+// until another repair completes the work.
+func TestInterruptedRepair(t *testing.T) {
+	t.Parallel()
+	server, l := clocked(t)
+	c := one("k", 1)
+	c.Limits = []quota.Limit{{Bucket: "default", Units: 1000, Window: hundred[0].Window}}
+	allow(t, l, c)
+	addEntries(t, l, 600, start)
+	must(t, l.client.ZRemRangeByRank(t.Context(), logOfK, 5, 5))
+	ctx, cancel := context.WithCancel(t.Context())
+	l.client.AddHook(once{"ZRANGEBYSCORE", func() {
+		if strings.HasPrefix(l.client.Get(t.Context(), stateOfK).Val(), "repair ") {
+			cancel()
+		}
+	}})
+	if found, err := l.Check(ctx, "k", "default", true); !errors.Is(err, context.Canceled) {
+		t.Errorf("found %v, %v", found, err)
+	}
+	must(t, l.client.Del(t.Context(), "quota:{k}::lock")) // it expires
+	other := openEnv(t, server.URL())
+	if d, err := other.Charge(t.Context(), c); d.Allowed || !isDamaged(err) {
+		t.Errorf("charge in the middle of a repair: %+v, %v", d, err)
+	}
+	if found := check(t, other, true); !strings.Contains(found, "a repair of it was interrupted") {
+		t.Errorf("found %s", found)
+	}
+	sound(t, other)
+	c.Limits[0].Units = 601
+	c.ID = "last"
+	allow(t, other, c)
+	if d, err := other.Charge(t.Context(), one("k", 1)); err != nil || d.Allowed {
+		t.Errorf("charge of a full bucket: %+v, %v", d, err)
 	}
 }
 

@@ -64,6 +64,7 @@ func TestTouchedEntries(t *testing.T) {
 	noError(t, only(l.Settle(t.Context(), settleOf("default.last", 1))))
 	noError(t, only(l.Extend(t.Context(), extendOf("default.r1-1"))))
 	noError(t, only(l.Usage(t.Context(), "k", limits)))
+	entriesOf(t, l, "k")
 	noError(t, only(l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})))
 	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 20))))
 	noError(t, l.Cancel(t.Context(), c, d))
