@@ -42,7 +42,7 @@ ingest:
   pages: 2
   schedule: "@every 5s"
   stagger: 600ms
-  lease: 3s
+  lease: 6s
   listen: ""
 `
 
