@@ -24,36 +24,46 @@ type span struct {
 	newest                  bool // the newest come first
 }
 
-// read reads the entries of a span in pages, up to the first error.
+// read reads the entries of a span in pages, up to the first error. Notes can have equal stamps.
 func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry, err error) {
-	for left := picked.most; ; {
+	var last []any // the members read that have the stamp of the last one
+	for {
 		count := maxPage
 		if picked.most > 0 {
-			count = min(left, maxPage)
+			count = min(picked.most-len(entries), maxPage)
 		}
 		command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", picked.after), fmt.Sprint(picked.until)
 		if picked.newest {
 			command, from, to = "ZREVRANGEBYSCORE", to, from
 		}
+		count += len(last)
 		page, err := s.client.Do(ctx, command, picked.key, from, to, "WITHSCORES", "LIMIT", 0,
 			count).Slice()
 		if err != nil {
 			return entries, explainRead(err)
 		}
 		for pair := range slices.Chunk(page, 2) {
+			if slices.Contains(last, pair[0]) {
+				continue
+			}
 			e, err := entryOf(pair)
 			if err != nil {
 				return entries, &quota.DamagedError{Credential: picked.credential, Bucket: picked.bucket,
 					Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
 			}
-			entries = append(entries, e)
+			if len(entries) > 0 && entries[len(entries)-1].At != e.At {
+				last = nil
+			}
+			if entries, last = append(entries, e), append(last, pair[0]); len(entries) == picked.most {
+				return entries, nil
+			}
 			if picked.newest {
-				picked.until = e.At - 1
+				picked.until = e.At
 			} else {
-				picked.after = e.At
+				picked.after = e.At - 1
 			}
 		}
-		if left -= count; len(page) < 2*count || left == 0 {
+		if len(page) < 2*count {
 			return entries, nil
 		}
 	}

@@ -236,3 +236,18 @@ func TestNothingScans(t *testing.T) {
 		t.Error(stats)
 	}
 }
+
+// TestNotesOfOneMoment: a page of notes can begin amid notes with one stamp.
+func TestNotesOfOneMoment(t *testing.T) {
+	t.Parallel()
+	_, l := clocked(t)
+	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 300))))
+	for range 300 {
+		noError(t, only(l.Adjust(t.Context(), adjustOf("k", -1))))
+	}
+	notes, err := l.Entries(t.Context(), quota.Query{Credential: "k", Bucket: "default", Notes: true})
+	noError(t, err)
+	if len(notes) != 300 {
+		t.Errorf("%d notes, want 300", len(notes))
+	}
+}
