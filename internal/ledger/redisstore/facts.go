@@ -43,7 +43,7 @@ type Facts struct {
 // Rights are the commands that a ledger's user needs on the keys quota:*. In a cluster the user
 // also needs CLUSTER|SLOTS and ASKING.
 var Rights = strings.Fields("EVAL EVALSHA MULTI EXEC TIME INFO GET MGET SET DEL PTTL PEXPIRE " +
-	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
+	"PEXPIREAT HSET HINCRBY HDEL HLEN HGETALL HSCAN ZADD ZREM ZCARD ZSCORE ZRANGE ZREVRANGE " +
 	"ZRANGEBYSCORE ZREVRANGEBYSCORE ZREMRANGEBYSCORE SCAN")
 
 // Examine reads the facts of the server that keeps the ledger of a credential. Unlike Open it
@@ -169,6 +169,7 @@ if not try('SET', key, '1', 'PX', '1000') then return lacks end
 try('GET', key) try('MGET', key) try('PTTL', key) try('TIME')
 try('HSET', key, 'f', 'v') try('HINCRBY', key, 'n', 1)
 try('HDEL', key, 'f') try('HLEN', key) try('HGETALL', key)
+try('HSCAN', key, 0)
 try('ZADD', key, 1, 'm') try('ZREM', key, 'm') try('ZCARD', key)
 try('ZSCORE', key, 'm') try('ZRANGE', key, 0, 1) try('ZREVRANGE', key, 0, 1)
 try('ZRANGEBYSCORE', key, 0, 1) try('ZREVRANGEBYSCORE', key, 1, 0)

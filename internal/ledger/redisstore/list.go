@@ -105,8 +105,14 @@ func (s *Store) Sums(ctx context.Context, q quota.SumQuery) ([]quota.Sum, error)
 	since, _ := quota.Query{Since: q.Since}.Span()
 	longest := 2 * quota.MaxWindow.Microseconds() // an older entry is damaged
 	for at := dayOf(max(oldest[0].At, since, newest[0].At-longest)); at <= newest[0].At; at += day {
-		fields, err := s.client.HGetAll(ctx, sumsKey(q.Credential, q.Bucket, at)).Result()
-		if err != nil {
+		fields := make(map[string]string) // HSCAN can return a field twice
+		scan := s.client.HScan(ctx, sumsKey(q.Credential, q.Bucket, at), 0, "", 4*maxPage).Iterator()
+		for scan.Next(ctx) {
+			if field := scan.Val(); scan.Next(ctx) {
+				fields[field] = scan.Val()
+			}
+		}
+		if err := scan.Err(); err != nil {
 			return nil, explainRead(err)
 		}
 		for field, value := range fields {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestTouchedEntries: no script and no command reads or writes more than 10,000 entries, fields or
-// members, with 50,000 entries and 5,000 holds in a bucket.
+// members, with 50,000 entries and 5,000 holds in a bucket, and 20,000 sums in another.
 func TestTouchedEntries(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
@@ -49,6 +49,15 @@ func TestTouchedEntries(t *testing.T) {
 		})
 	}
 	all.Wait()
+	wide := one("k", 1)
+	wide.Costs[0].Bucket = "wide"
+	wide.Limits = []quota.Limit{{Bucket: "wide", Units: 1, Window: limits[0].Window}}
+	sums := make(map[string]any)
+	for i := range 20_000 {
+		sums[fmt.Sprintf("00:00 calls job=%d", i)] = 1
+	}
+	day := allow(t, l, wide).At.UTC().Format(time.DateOnly)
+	noError(t, l.client.HSet(t.Context(), "quota:{k}:wide:sums:"+day, sums).Err())
 	monitor, err := net.Dial("tcp", l.client.(*redis.Client).Options().Addr)
 	noError(t, err)
 	defer monitor.Close()
@@ -66,6 +75,10 @@ func TestTouchedEntries(t *testing.T) {
 	noError(t, only(l.Usage(t.Context(), "k", limits)))
 	entriesOf(t, l, "k")
 	noError(t, only(l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})))
+	found, err := l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "wide"})
+	if noError(t, err); len(found) < 20_000 {
+		t.Errorf("%d sums", len(found))
+	}
 	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 20))))
 	noError(t, l.Cancel(t.Context(), c, d))
 	check(t, l, false)
