@@ -193,7 +193,7 @@ func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) 
 	if err != nil {
 		return nil, err
 	}
-	left := make(map[string]int64) // ticks of the floors still to run
+	left := make(map[string]int64) // units of the floors that are not spent yet
 	var rule share.Rule
 	for _, l := range lanes {
 		left[l.Title()] = l.Floor
