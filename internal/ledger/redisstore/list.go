@@ -26,7 +26,7 @@ type span struct {
 
 // read reads the entries of a span in pages, up to the first error. Notes can have equal stamps.
 func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry, err error) {
-	var last []any // the members read that have the stamp of the last one
+	same := 0 // entries with the stamp of the last one read
 	for {
 		count := maxPage
 		if picked.most > 0 {
@@ -36,25 +36,27 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 		if picked.newest {
 			command, from, to = "ZREVRANGEBYSCORE", to, from
 		}
-		count += len(last)
+		count += same
 		page, err := s.client.Do(ctx, command, picked.key, from, to, "WITHSCORES", "LIMIT", 0,
 			count).Slice()
 		if err != nil {
 			return entries, explainRead(err)
 		}
 		for pair := range slices.Chunk(page, 2) {
-			if slices.Contains(last, pair[0]) {
-				continue
-			}
 			e, err := entryOf(pair)
 			if err != nil {
 				return entries, &quota.DamagedError{Credential: picked.credential, Bucket: picked.bucket,
 					Lost: true, What: fmt.Sprintf("%s: %.64q", unreadable, pair[0])}
 			}
-			if len(entries) > 0 && entries[len(entries)-1].At != e.At {
-				last = nil
+			if same > 0 && entries[len(entries)-1].At != e.At {
+				same = 0
 			}
-			if entries, last = append(entries, e), append(last, pair[0]); len(entries) == picked.most {
+			// a correction meanwhile can have changed an entry that was read
+			isRead := func(earlier quota.LogEntry) bool { return earlier.ID == e.ID }
+			if slices.ContainsFunc(entries[len(entries)-same:], isRead) {
+				continue
+			}
+			if entries, same = append(entries, e), same+1; len(entries) == picked.most {
 				return entries, nil
 			}
 			if picked.newest {

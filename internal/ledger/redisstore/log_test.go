@@ -251,3 +251,30 @@ func TestNotesOfOneMoment(t *testing.T) {
 		t.Errorf("%d notes, want 300", len(notes))
 	}
 }
+
+// TestCorrectedBetweenPages: an entry that a correction rewrites between two pages is listed once.
+func TestCorrectedBetweenPages(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	allow(t, l, one("k", 1))
+	addEntries(t, l, 300, start)
+	s.SetNow(t, start.Add(time.Second))
+	other := openEnv(t, s.URL())
+	reads := 0
+	l.client.AddHook(once{"ZRANGEBYSCORE", func() {
+		if reads++; reads == 2 {
+			a := adjustOf("k", 1)
+			a.Until = start.Add(200 * time.Microsecond)
+			noError(t, only(other.Adjust(t.Context(), a)))
+		}
+	}})
+	seen := make(map[string]int)
+	for _, e := range entriesOf(t, l, "k") {
+		if seen[e.ID]++; seen[e.ID] > 1 {
+			t.Errorf("%s is listed twice", e.ID)
+		}
+	}
+	if reads < 2 {
+		t.Errorf("%d pages were read", reads)
+	}
+}
