@@ -272,7 +272,7 @@ func TestDaemonDefaults(t *testing.T) {
 	}
 }
 
-// TestScheduleInAZoneOfItsOwn: a schedule may begin with a time zone, which internal/schedule reads.
+// TestScheduleInAZoneOfItsOwn: a schedule may begin with a time zone; internal/schedule reads it.
 func TestScheduleInAZoneOfItsOwn(t *testing.T) {
 	cfg := load(t,
 		`ingest: {schedule: "CRON_TZ=Asia/Tokyo 30 9 * * *", timezone: UTC, regions: [JP]}`)

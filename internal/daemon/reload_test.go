@@ -122,8 +122,8 @@ func TestReload_Twice(t *testing.T) {
 	})
 }
 
-// TestReload_StillWaiting: a tick that waits for the lane when its schedule is replaced still runs, even
-// if the schedules after it are replaced before.
+// TestReload_StillWaiting: a tick that waits for the lane when its schedule is replaced still
+// runs, even if the new schedule is replaced before that.
 func TestReload_StillWaiting(t *testing.T) {
 	for name, specs := range map[string][]string{
 		"twice": {"30 * * * *", "45 * * * *"}, "back": {"30 * * * *", "* * * * *"},

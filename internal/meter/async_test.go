@@ -318,8 +318,8 @@ func (m *metered) batch(t testing.TB, file string) *http.Request {
 	return m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file))
 }
 
-// TestRefusedLines: calls without a price and unknown files are refused, and a journal that cannot be
-// read is named.
+// TestRefusedLines: calls without a price and unknown files are refused, and a journal that cannot
+// be read is named.
 func TestRefusedLines(t *testing.T) {
 	m := openJobs(t, "openai")
 	for lines, why := range map[string]string{

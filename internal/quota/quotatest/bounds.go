@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testRetention: many old entries and their sums are removed in a few steps, but none that counts. A
-// limit that would count them reports since when it counts.
+// testRetention: many old entries and their sums are removed in a few steps, but none that counts.
+// A limit that would count them reports since when it counts.
 func testRetention(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(200, hours(24)))
 	check := func(what string, least, most int) (list []quota.Entry) {

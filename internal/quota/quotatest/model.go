@@ -231,7 +231,8 @@ func (b *bucket) sum(after, until int64) (sum int64) {
 	return sum
 }
 
-// level adds up the charges from each entry on, less the units restored since, and returns the most.
+// level adds up the charges from each entry on, less the units restored since, and returns the
+// highest sum.
 func (b *bucket) level(w quota.Window, n int64) (most int64) {
 	num, den := w.Restore.Terms()
 	var sum int64
