@@ -82,10 +82,10 @@ func (a *app) chart(ctx context.Context, code string, top int) error {
 }
 
 func drawVideos(s cli.Screen, videos []report.Video, ranked bool) {
-	t := s.Table(">place", "id", "title", "channel", ">views")
-	for _, v := range videos {
-		t.Row(v.Rank, v.ID, v.Title, v.Channel, v.Views)
-	}
+	t := cli.View(videos, func(v report.Video) cli.Row {
+		return cli.Row{">place", v.Rank, "id", v.ID, "title", v.Title, "channel", v.Channel,
+			">views", v.Views}
+	})
 	if !ranked {
 		cli.Drop("place")(t, 0)
 	}
@@ -111,14 +111,13 @@ func (a *app) charts(ctx context.Context) error {
 			out.Charts = append(out.Charts, report.NewRegion(r))
 		}
 		return a.Print(out, func(s cli.Screen) {
-			t := s.Table("region", "last complete chart", "age")
-			for _, r := range states {
+			t := cli.View(states, func(r catalog.RegionState) cli.Row {
 				age := ""
 				if !r.CompletedAt.IsZero() {
 					age = words.Span(max(0, time.Since(r.CompletedAt)))
 				}
-				t.Row(r.Region, describe(s, r), age)
-			}
+				return cli.Row{"region", r.Region, "last complete chart", describe(s, r), "age", age}
+			})
 			s.Draw(t, cli.Shorten("last complete chart"))
 		})
 	})
@@ -222,18 +221,16 @@ func drawHistory(s cli.Screen, h report.History) {
 	s.Say("%s  %s\n%s (%s), category %s\nfirst seen %s, fetched %s\n\n", h.ID,
 		words.Plain(h.Title), words.Plain(h.Channel), h.ChannelID, h.Category,
 		s.At(h.FirstSeenAt).Text, s.At(h.FetchedAt).Text)
-	counters := s.Table("at", ">views", ">likes", ">comments")
-	for _, c := range h.Counters {
-		counters.Row(s.At(c.At), c.Views, c.Likes, c.Comments)
-	}
+	counters := cli.View(h.Counters, func(c report.Counters) cli.Row {
+		return cli.Row{"at", s.At(c.At), ">views", c.Views, ">likes", c.Likes, ">comments", c.Comments}
+	})
 	s.Draw(counters, cli.Shorten("at"))
 	if len(h.Names) < 2 {
 		return
 	}
-	names := s.Table("at", "title", "channel", "category")
-	for _, n := range h.Names {
-		names.Row(s.At(n.At), n.Title, n.Channel, n.Category)
-	}
+	names := cli.View(h.Names, func(n report.Names) cli.Row {
+		return cli.Row{"at", s.At(n.At), "title", n.Title, "channel", n.Channel, "category", n.Category}
+	})
 	s.Say("\n")
 	s.Draw(names, cli.Shorten("at"), cli.Cut("title", 40), cli.Cut("channel", 16),
 		cli.Cut("title", 20), cli.Cut("channel", 8), cli.Cut("category", 8))

@@ -91,15 +91,13 @@ func (a *app) configured(ctx context.Context) bool {
 const headPlaces = 3
 
 func drawHeads(s cli.Screen, c *catalog.Catalog, sum ingest.Summary) {
-	t := s.Table("chart", ">place", "title", "channel", ">views")
+	t := new(cli.Table)
 	for _, r := range sum.Regions {
-		_, videos, err := c.Current(context.Background(), r.Region, headPlaces)
-		if err != nil {
-			continue // no complete chart yet
-		}
-		for _, v := range videos {
-			t.Row(r.Region, v.Rank, v.Title, v.ChannelTitle, v.Views)
-		}
+		_, videos, _ := c.Current(context.Background(), r.Region, headPlaces) // none before the first
+		cli.Extend(t, videos, func(v catalog.Ranked) cli.Row {
+			return cli.Row{"chart", r.Region, ">place", v.Rank, "title", v.Title,
+				"channel", v.ChannelTitle, ">views", v.Views}
+		})
 	}
 	s.Say("\nThe heads of the charts (made up by the stand-in):\n")
 	s.Draw(t, cli.Cut("title", 20), cli.Cut("channel", 8))

@@ -140,8 +140,7 @@ func drawJobs(s cli.Screen, out jobsJSON) {
 			"jobs and no regions, and no daemon has run\n")
 		return
 	}
-	table := s.Table("job", "kind", "schedule", "next", "last", "outcome", ">holds", ">took")
-	for _, j := range out.Jobs {
+	table := cli.View(out.Jobs, func(j jobJSON) cli.Row {
 		last, outcome, took := s.On(time.Time{}), "", []string{}
 		if j.Last != nil {
 			last, outcome = s.On(time.Time(j.Last.At).Truncate(time.Second)), j.Last.Outcome
@@ -154,10 +153,10 @@ func drawJobs(s cli.Screen, out jobsJSON) {
 				took = append(took, unitsText(r.Units))
 			}
 		}
-		table.Colored(outcomeColor(j.Last), j.Name, j.Kind, j.Schedule,
-			s.On(time.Time(j.Next)), last, outcome, unitsText(j.Cost),
-			strings.Join(took, ", "))
-	}
+		return cli.Row{outcomeColor(j.Last), "job", j.Name, "kind", j.Kind, "schedule", j.Schedule,
+			"next", s.On(time.Time(j.Next)), "last", last, "outcome", outcome,
+			">holds", unitsText(j.Cost), ">took", strings.Join(took, ", ")}
+	})
 	s.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
 		cli.Drop("took"), cli.Cut("schedule", 14), cli.Drop("holds"), cli.Drop("schedule"),
 		cli.Cut("job", 16), cli.Drop("last"))

@@ -11,6 +11,7 @@ import (
 	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
+	"quotabudget/internal/share"
 )
 
 // Numbers of rows listed of a long plan.
@@ -78,21 +79,21 @@ func describeLost(s cli.Screen, r *plan.Run) string {
 }
 
 func drawLimits(s cli.Screen, o *planned) {
-	table := s.Table("limit", ">units", ">headroom", ">peak", ">used", "at", ">least left", "")
-	for _, u := range o.Report.Windows {
+	table := cli.View(o.Report.Windows, func(u plan.Use) cli.Row {
 		used := "-"
 		if u.Cap > 0 {
 			used = fmt.Sprintf("%.1f%%", 100*u.Share())
 		}
-		amount := o.amount(s, u.Limit.Bucket)
 		var color cli.Color
 		if u.Margin <= 0 && u.Limit.Pace == nil {
 			color = cli.Yellow
 		}
-		table.Colored(color, u.Limit.Name(), amount(u.Limit.Units), amount(u.Limit.Headroom),
-			amount(u.Peak), used, s.On(u.At.Truncate(time.Second)), amount(u.Margin),
-			s.Bar(u.Peak, u.Cap, 12))
-	}
+		amount := o.amount(s, u.Limit.Bucket)
+		return cli.Row{color, "limit", u.Limit.Name(), ">units", amount(u.Limit.Units),
+			">headroom", amount(u.Limit.Headroom), ">peak", amount(u.Peak), ">used", used,
+			"at", s.On(u.At.Truncate(time.Second)), ">least left", amount(u.Margin),
+			"", s.Bar(u.Peak, u.Cap, 12)}
+	})
 	s.Draw(table, cli.Shorten("at"), cli.Drop(""), cli.Drop("headroom"),
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
 }
@@ -112,68 +113,56 @@ func drawDays(s cli.Screen, o *planned, bucket string) {
 		}
 	}
 	amount := o.amount(s, bucket)
-	columns := []string{"day", ">planned", ">spent", ">runs", ">lost"}
-	if len(days) > 0 {
-		for _, u := range days[0].Windows {
+	row := func(date string, d plan.Day, first string) cli.Row {
+		row := cli.Row{"day", date, ">planned", amount(d.Planned), ">spent", amount(d.Spent),
+			">runs", d.Runs, ">lost", d.Lost()}
+		for _, u := range d.Windows {
 			name := u.Limit.Window.Text()
 			if u.Limit.Pace != nil {
 				name = quota.PaceName
 			}
-			columns = append(columns, ">peak "+name)
+			row = append(row, ">peak "+name, amount(u.Peak))
 		}
+		return append(row, ">collisions", d.Crowded, "first lost", first)
 	}
-	t := s.Table(append(columns, ">collisions", "first lost")...)
-	for _, d := range days[:min(len(days), firstDays)] {
-		date := d.Start.In(o.Plan.Reset.Zone).Format("2006-01-02 Mon")
-		row := []any{date, amount(d.Planned), amount(d.Spent), d.Runs, d.Lost()}
-		for _, u := range d.Windows {
-			row = append(row, amount(u.Peak))
-		}
+	t := cli.View(days[:min(len(days), firstDays)], func(d plan.Day) cli.Row {
 		first := ""
 		if d.First != nil {
 			first = fmt.Sprintf("%s %s: %s", s.On(d.First.At).Short, d.First.Title(), d.First.Limit)
 		}
-		t.Row(append(row, d.Crowded, first)...)
-	}
-	if more := len(days) - firstDays; more > 0 {
-		t.Row(fmt.Sprintf("… %d more", more))
-	}
-	t.Row(totalRow(days, amount)...)
+		return row(d.Start.In(o.Plan.Reset.Zone).Format("2006-01-02 Mon"), d, first)
+	})
+	t.More("day", len(days)-firstDays)
+	t.Add(row("total, peak", total(days), ""))
 	s.Draw(t, cli.Drop("collisions"), cli.Cut("first lost", 24), cli.Drop("runs"),
 		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
-func totalRow(days []plan.Day, amount func(int64) string) []any {
-	var sum plan.Day
-	var lostRuns int64
-	var peaks []int64
-	for _, d := range days {
-		sum.Planned, sum.Spent, sum.Runs = sum.Planned+d.Planned, sum.Spent+d.Spent, sum.Runs+d.Runs
-		sum.Crowded, lostRuns = sum.Crowded+d.Crowded, lostRuns+d.Lost()
+// total returns the sums of the days, and the peaks of their windows.
+func total(days []plan.Day) (sum plan.Day) {
+	for i, d := range days {
+		if i == 0 {
+			sum.Windows = slices.Clone(d.Windows)
+		}
+		sum.Planned, sum.Spent, sum.Crowded = sum.Planned+d.Planned, sum.Spent+d.Spent,
+			sum.Crowded+d.Crowded
+		sum.Runs, sum.Complete = sum.Runs+d.Runs, sum.Complete+d.Complete
 		for i, u := range d.Windows {
-			if i == len(peaks) {
-				peaks = append(peaks, 0)
-			}
-			peaks[i] = max(peaks[i], u.Peak)
+			sum.Windows[i].Peak = max(sum.Windows[i].Peak, u.Peak)
 		}
 	}
-	row := []any{"total, peak", amount(sum.Planned), amount(sum.Spent), sum.Runs, lostRuns}
-	for _, p := range peaks {
-		row = append(row, amount(p))
-	}
-	return append(row, sum.Crowded)
+	return sum
 }
 
 func drawLosses(s cli.Screen, o *planned) {
 	if o.Report.Fits() {
 		return
 	}
-	table := s.Table("region", "job", ">runs", ">complete", ">partial", ">denied", ">left out",
-		">pages", ">of")
-	for _, l := range o.Report.Lanes {
-		table.Row(l.Title(), l.Job, l.Runs, l.Complete, l.Partial, l.Denied, l.LeftOut,
-			l.Pages, l.Wanted)
-	}
+	table := cli.View(o.Report.Lanes, func(l plan.LaneUse) cli.Row {
+		return cli.Row{"region", l.Title(), "job", l.Job, ">runs", l.Runs, ">complete", l.Complete,
+			">partial", l.Partial, ">denied", l.Denied, ">left out", l.LeftOut, ">pages", l.Pages,
+			">of", l.Wanted}
+	})
 	s.Say("\nWho loses runs\n")
 	s.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job"))
 }
@@ -183,14 +172,11 @@ func drawCollisions(s cli.Screen, o *planned) {
 	if len(overlaps) == 0 {
 		return
 	}
-	table := s.Table(">ticks", ">times", "first", "lanes")
-	for _, c := range overlaps[:min(len(overlaps), firstOverlaps)] {
-		table.Row(c.Ticks, int64(c.Times), s.On(c.First),
-			strings.Join(c.Lanes, " "))
-	}
-	if more := len(overlaps) - firstOverlaps; more > 0 {
-		table.Row("", "", fmt.Sprintf("… %d more", more))
-	}
+	table := cli.View(overlaps[:min(len(overlaps), firstOverlaps)], func(c plan.Collision) cli.Row {
+		return cli.Row{">ticks", c.Ticks, ">times", int64(c.Times), "first", s.On(c.First),
+			"lanes", strings.Join(c.Lanes, " ")}
+	})
+	table.More("first", len(overlaps)-firstOverlaps)
 	s.Say("\nLanes that tick in one minute\n")
 	s.Draw(table, cli.Cut("lanes", 30), cli.Shorten("first"), cli.Cut("lanes", 10))
 }
@@ -233,13 +219,13 @@ func saySuggestion(s cli.Screen, o *planned) {
 
 // drawTakings draws the planned cost of a run of each job, and the source of that figure.
 func drawTakings(s cli.Screen, o *planned) {
-	table := s.Table("job", "a run holds", "takes", "known from")
-	jobs := 0
-	for _, l := range o.Plan.Lanes {
-		if l.Region != "" {
-			continue
-		}
-		jobs++
+	lanes := slices.DeleteFunc(slices.Clone(o.Plan.Lanes), func(l share.Lane) bool {
+		return l.Region != ""
+	})
+	if len(lanes) == 0 {
+		return
+	}
+	table := cli.View(lanes, func(l share.Lane) cli.Row {
 		var holds, takes []string
 		for _, c := range l.Price {
 			holds = append(holds, s.Amount(report.UnitOf(o.Costs, c.Bucket), c.Units)+
@@ -256,11 +242,9 @@ func drawTakings(s cli.Screen, o *planned) {
 		if l.Runs > 0 {
 			source = fmt.Sprintf("its last %d runs", l.Runs)
 		}
-		table.Row(l.Job, strings.Join(holds, " + "), strings.Join(takes, " + "), source)
-	}
-	if jobs == 0 {
-		return
-	}
+		return cli.Row{"job", l.Job, "a run holds", strings.Join(holds, " + "),
+			"takes", strings.Join(takes, " + "), "known from", source}
+	})
 	s.Say("\nWhat a run takes\n")
 	s.Draw(table, cli.Cut("job", 16))
 }

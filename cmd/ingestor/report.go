@@ -118,20 +118,19 @@ func (r *freshnessJSON) fill(charts []report.ReadChart) {
 }
 
 func drawFreshness(s cli.Screen, rows []freshnessJSON) {
-	table := s.Table("region", "job", ">charts", "age", ">every", ">places changed",
-		">new videos", ">new per unit")
 	span := func(seconds int64) string { return words.Span(time.Duration(seconds) * time.Second) }
-	for _, r := range rows {
-		row := []any{r.Region, r.Job, r.Charts, "none yet", "-", "-", "-", "-"}
+	table := cli.View(rows, func(r freshnessJSON) cli.Row {
+		age, gap, moved, fresh, perUnit := "none yet", "-", "-", "-", "-"
 		if r.Age != nil {
-			row[3] = span(*r.Age)
+			age = span(*r.Age)
 		}
 		if r.Gap != nil {
-			row[4], row[5] = span(*r.Gap), fmt.Sprintf("%.1f%%", 100**r.Moved)
-			row[6], row[7] = fmt.Sprintf("%.1f%%", 100**r.New), fmt.Sprintf("%.2f", *r.PerUnit)
+			gap, moved = span(*r.Gap), fmt.Sprintf("%.1f%%", 100**r.Moved)
+			fresh, perUnit = fmt.Sprintf("%.1f%%", 100**r.New), fmt.Sprintf("%.2f", *r.PerUnit)
 		}
-		table.Row(row...)
-	}
+		return cli.Row{"region", r.Region, "job", r.Job, ">charts", r.Charts, "age", age,
+			">every", gap, ">places changed", moved, ">new videos", fresh, ">new per unit", perUnit}
+	})
 	s.Draw(table, cli.Drop("charts"), cli.Drop("places changed"), cli.Cut("job", 8),
 		cli.Drop("job"))
 }

@@ -50,11 +50,11 @@ func outward(sum ingest.Summary) summaryJSON {
 
 func (a *app) printSummary(st *deps, sum ingest.Summary, heads bool) error {
 	return a.Print(outward(sum), func(s cli.Screen) {
-		t := s.Table("region", "outcome", ">pages", ">videos", ">units", "first place")
-		for _, r := range sum.Regions {
-			t.Colored(colorOf(r.Outcome), r.Region, r.Outcome, r.Pages, r.Videos, r.Units,
-				firstPlace(st.catalog, r))
-		}
+		t := cli.View(sum.Regions, func(r ingest.Region) cli.Row {
+			return cli.Row{colorOf(r.Outcome), "region", r.Region, "outcome", r.Outcome,
+				">pages", r.Pages, ">videos", r.Videos, ">units", r.Units,
+				"first place", firstPlace(st.catalog, r)}
+		})
 		s.Draw(t, cli.Cut("first place", 10))
 		s.Say("\n%s%s\n%s", reasons(sum), sentence(s, sum), st.dayNote(sum))
 		if heads {

@@ -162,15 +162,14 @@ func formulas(m costs.Method) (lines []string) {
 }
 
 func (l priceList) draw(s cli.Screen) {
-	t := s.Table("method", "cost", "route", "status", "date", "source")
-	for _, m := range l.methods {
+	t := cli.View(l.methods, func(m costs.Method) cli.Row {
 		source := m.Source.Text
 		if m.Note != "" {
 			source += "; " + m.Note
 		}
-		t.Row(m.ID, costText(m), m.Verb+" "+m.Path,
-			m.Source.Status, m.Source.Date, source)
-	}
+		return cli.Row{"method", m.ID, "cost", costText(m), "route", m.Verb + " " + m.Path,
+			"status", m.Source.Status, "date", m.Source.Date, "source", source}
+	})
 	s.Draw(t, cli.Cut("source", 30), cli.Drop("date"), cli.Cut("source", 16),
 		cli.Drop("source"), cli.Drop("route"))
 	if len(l.methods) != 1 {
@@ -194,8 +193,7 @@ func (l priceList) drawRows(s cli.Screen) {
 		return
 	}
 	s.Say("\nprices on %s\n\n", l.Day())
-	t := s.Table("table", "row", "above", "figures", "since", "until", "date")
-	for _, r := range l.rows {
+	t := cli.View(l.rows, func(r priceRow) cli.Row {
 		var figures []string
 		for _, column := range slices.Sorted(maps.Keys(r.Figures)) {
 			figures = append(figures, strings.TrimSpace(column+" "+figure(r.Figures[column])))
@@ -204,9 +202,9 @@ func (l priceList) drawRows(s cli.Screen) {
 		if r.Above > 0 {
 			above = words.Count(int64(r.Above))
 		}
-		t.Row(r.Table, r.Row, above, strings.Join(figures, ", "), r.Since, r.Until,
-			r.Date)
-	}
+		return cli.Row{"table", r.Table, "row", r.Row, "above", above,
+			"figures", strings.Join(figures, ", "), "since", r.Since, "until", r.Until, "date", r.Date}
+	})
 	s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
 }
 
@@ -245,11 +243,10 @@ func (a *app) costsCheck() *cobra.Command {
 			out.Upstreams = append(out.Upstreams, checked)
 		}
 		err = a.Print(out, func(s cli.Screen) {
-			t := s.Table("upstream", "methods", "unverified", "buckets")
-			for _, u := range out.Upstreams {
-				t.Row(u.Upstream, u.Methods, u.Unverified, u.Buckets)
-			}
-			s.Draw(t)
+			s.Draw(cli.View(out.Upstreams, func(u checkedPrices) cli.Row {
+				return cli.Row{"upstream", u.Upstream, "methods", u.Methods, "unverified", u.Unverified,
+					"buckets", u.Buckets}
+			}))
 		})
 		if err == nil && a.Output == "table" {
 			fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))

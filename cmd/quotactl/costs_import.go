@@ -273,11 +273,10 @@ func (c feedChanges) draw(s cli.Screen, wrote bool) {
 	for _, r := range c.Refused {
 		refused[refusedRow{r.Upstream, r.Row, ""}] = r.Reason
 	}
-	t := s.Table("upstream", "row", "change", "refused")
-	for _, r := range slices.Concat(c.Changed, c.Added, c.Dropped) {
-		t.Row(r.Upstream, r.Row, r.words(),
-			refused[refusedRow{r.Upstream, r.Row, ""}])
-	}
+	t := cli.View(slices.Concat(c.Changed, c.Added, c.Dropped), func(r changedRow) cli.Row {
+		return cli.Row{"upstream", r.Upstream, "row", r.Row, "change", r.words(),
+			"refused", refused[refusedRow{r.Upstream, r.Row, ""}]}
+	})
 	if len(c.Changed)+len(c.Added)+len(c.Dropped) > 0 {
 		s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream"))
 	}

@@ -173,12 +173,10 @@ func (out tried) shown() object {
 	if !out.quote.Known {
 		lapse, ttl = out.quote.Lapse, words.Seconds(out.quote.TTL)
 	}
-	units := []object{}
-	for i, c := range out.quote.Costs {
-		b, _ := out.table.Bucket(c.Bucket)
-		units = append(units, object{"bucket", c.Bucket, "unit", b.Unit.String(), "before", c.Units,
-			"most", atLeast(c.Most, 1), "settled", out.settled(i)})
-	}
+	units := each(out.rows(), func(c triedCost) object {
+		return object{"bucket", c.Bucket, "unit", c.unit.String(), "before", c.Units, "most", c.most,
+			"settled", c.settled}
+	})
 	if r := out.Refusal; r != nil {
 		until := object{"kind", r.Kind, "as", words.OrNull(r.As), "reason", words.OrNull(r.Reason),
 			"message", words.OrNull(r.Message), "bucket", words.OrNull(r.Bucket),
@@ -200,13 +198,24 @@ func (out tried) shown() object {
 		"unread", list(out.Unread), "refusal", refusal}
 }
 
-// settled returns the settled units of the i-th cost; nil without a response, or while the call's
-// end is unreported.
-func (out tried) settled(i int) *int64 {
-	if !out.answered || out.Pending != "" {
-		return nil
+// triedCost is a cost of a tried call.
+type triedCost struct {
+	quota.Cost
+	unit    costs.Unit
+	most    *int64 // nil if Units are the most
+	settled *int64 // nil without a response, or while the call's end is unreported
+}
+
+func (out tried) rows() (rows []triedCost) {
+	for i, c := range out.quote.Costs {
+		b, _ := out.table.Bucket(c.Bucket)
+		row := triedCost{Cost: c, unit: b.Unit, most: atLeast(c.Most, 1)}
+		if out.answered && out.Pending == "" {
+			row.settled = &out.Costs[i].Units
+		}
+		rows = append(rows, row)
 	}
-	return &out.Costs[i].Units
+	return rows
 }
 
 func (out tried) unlisted() []string {
@@ -243,19 +252,16 @@ func (out tried) draw(s cli.Screen) {
 		price = "known before the call"
 	}
 	s.Say("%s of %s: %s\n\n", out.method, out.table.Upstream, price)
-	t := s.Table("bucket", "before", "at most", "after")
-	for i, c := range out.quote.Costs {
-		b, _ := out.table.Bucket(c.Bucket)
+	s.Draw(cli.View(out.rows(), func(c triedCost) cli.Row {
 		text := func(units *int64) string {
 			if units == nil {
 				return ""
 			}
-			return b.Unit.Text(*units)
+			return c.unit.Text(*units)
 		}
-		t.Row(c.Bucket, b.Unit.Text(c.Units), text(atLeast(c.Most, 1)),
-			text(out.settled(i)))
-	}
-	s.Draw(t)
+		return cli.Row{"bucket", c.Bucket, "before", text(&c.Units), "at most", text(c.most),
+			"after", text(c.settled)}
+	}))
 	if lines := out.lines(s); len(lines) > 0 {
 		s.Say("\n%s\n", strings.Join(lines, "\n"))
 	}

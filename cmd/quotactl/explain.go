@@ -155,15 +155,11 @@ func (t spending) draw(s cli.Screen) {
 	if sum == 0 {
 		return
 	}
-	table := s.Table(">units", ">part", "labels")
-	for i, one := range t.by {
-		if i == mostSpenders {
-			table.Row("", "", fmt.Sprintf("… %d more", len(t.by)-i))
-			break
-		}
-		part := fmt.Sprintf("%.0f %%", 100*float64(one.Units)/float64(sum))
-		table.Row(amount(one.Units), part, one.text())
-	}
+	table := cli.View(t.by[:min(len(t.by), mostSpenders)], func(one spender) cli.Row {
+		return cli.Row{">units", amount(one.Units),
+			">part", fmt.Sprintf("%.0f %%", 100*float64(one.Units)/float64(sum)), "labels", one.text()}
+	})
+	table.More("labels", len(t.by)-mostSpenders)
 	s.Draw(table, cli.Cut("labels", 20))
 }
 

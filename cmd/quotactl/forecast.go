@@ -37,9 +37,7 @@ func (a *app) forecast() *cobra.Command {
 }
 
 func drawForecasts(s cli.Screen, results []report.Forecast) {
-	t := s.Table("credential", "bucket", "verdict", ">remaining", ">scheduled", ">unscheduled/h",
-		"dry at", "earliest", "latest", "end")
-	for _, f := range results {
+	t := cli.View(results, func(f report.Forecast) cli.Row {
 		amount := func(n int64) string { return s.Amount(f.Unit, n) }
 		rate := func(n float64) string {
 			if f.Unit.IsMoney() {
@@ -51,12 +49,18 @@ func drawForecasts(s cli.Screen, results []report.Forecast) {
 		if f.Rate.High > f.Rate.Low {
 			hourly += " (" + rate(f.Rate.Low) + "-" + rate(f.Rate.High) + ")"
 		}
-		t.Colored(colorOf(f), f.Credential, quota.ShownBucket(f.Bucket),
-			f.Verdict, amount(f.Remaining),
-			amount(f.Scheduled.Units), hourly, s.On(f.DryAt.Truncate(time.Second)),
-			s.On(f.Earliest.Truncate(time.Second)), s.On(f.Latest.Truncate(time.Second)),
-			s.On(f.ResetAt))
-	}
+		return cli.Row{colorOf(f),
+			"credential", f.Credential,
+			"bucket", quota.ShownBucket(f.Bucket),
+			"verdict", f.Verdict,
+			">remaining", amount(f.Remaining),
+			">scheduled", amount(f.Scheduled.Units),
+			">unscheduled/h", hourly,
+			"dry at", s.On(f.DryAt.Truncate(time.Second)),
+			"earliest", s.On(f.Earliest.Truncate(time.Second)),
+			"latest", s.On(f.Latest.Truncate(time.Second)),
+			"end", s.On(f.ResetAt)}
+	})
 	var steps []cli.Step
 	other := func(f report.Forecast) bool { return f.Credential != results[0].Credential }
 	if !slices.ContainsFunc(results, other) {

@@ -205,12 +205,11 @@ func drawReservations(s cli.Screen, prices *costs.Table, list []quota.Reservatio
 		s.Say("no reservations\n")
 		return
 	}
-	t := s.Table("reservation", ">units", ">drawn", ">left", "expires", "note")
-	for _, r := range list {
+	t := cli.View(list, func(r quota.Reservation) cli.Row {
 		amount := func(n int64) string { return s.Amount(report.UnitOf(prices, r.Bucket), n) }
-		t.Row(r.ID, amount(r.Units), amount(r.Drawn), amount(r.Left),
-			s.At(words.Time(r.ExpiresAt)), r.Note)
-	}
+		return cli.Row{"reservation", r.ID, ">units", amount(r.Units), ">drawn", amount(r.Drawn),
+			">left", amount(r.Left), "expires", s.At(words.Time(r.ExpiresAt)), "note", r.Note}
+	})
 	s.Draw(t, cli.Shorten("expires"), cli.Cut("note", 12), cli.Drop("drawn"),
 		cli.Drop("units"), cli.Cut("note", 4))
 }

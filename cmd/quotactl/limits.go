@@ -117,10 +117,10 @@ func (r importedLimits) draw(s cli.Screen, reported int) {
 		s.Say("the %d limits that the upstream reports are in force already\n", reported)
 		return
 	}
-	t := s.Table("bucket", "window", ">quota.yaml", ">upstream")
-	for _, l := range r.Limits {
-		t.Row(l.Bucket, l.Window, s.Optional(l.unit, l.Before), s.Amount(l.unit, l.After))
-	}
+	t := cli.View(r.Limits, func(l importedLimit) cli.Row {
+		return cli.Row{"bucket", l.Bucket, "window", l.Window,
+			">quota.yaml", s.Optional(l.unit, l.Before), ">upstream", s.Amount(l.unit, l.After)}
+	})
 	s.Draw(t, cli.Cut("bucket", 16))
 	if r.Written {
 		s.Say("wrote %s of %s to %s\n", words.Plural(int64(len(r.Limits)), "limit"), r.Credential,

@@ -186,31 +186,28 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 		return err
 	}
 	if a.InLines() {
-		out := a.Lines("key", "units", "entries", "bucket")
-		for _, row := range list.Rows {
-			out.Add(row, row.Key, row.Units, row.Entries, row.Bucket)
-		}
-		return out.Flush()
+		return a.PrintLines(cli.View(list.Rows, func(r report.Group) cli.Row {
+			return cli.Row{"key", r.Key, "units", r.Units, "entries", r.Entries, "bucket", r.Bucket}
+		}))
 	}
 	return a.Print(list, func(s cli.Screen) {
-		t := s.Table(list.By, "bucket", ">units", ">entries")
-		totals := list.Totals()
+		var shown []report.Group // with their totals
 		rows := list.Rows
-		for _, total := range totals {
+		for _, total := range list.Totals() {
 			for ; len(rows) > 0 && rows[0].Bucket == total.Bucket; rows = rows[1:] {
-				t.Row(groupCells(s, rows[0])...)
+				shown = append(shown, rows[0])
 			}
-			t.Row(groupCells(s, total)...)
+			shown = append(shown, total)
 		}
-		if len(totals) == 0 {
-			t.Row("total", "", 0, 0)
+		if shown == nil {
+			shown = []report.Group{{Key: "total"}}
 		}
+		t := cli.View(shown, func(g report.Group) cli.Row {
+			return cli.Row{list.By, cmp.Or(g.Key, "(none)"), "bucket", g.Bucket,
+				">units", s.Amount(g.Counts, g.Units), ">entries", g.Entries}
+		})
 		s.Draw(t, cli.Cut(list.By, 12), cli.Cut("bucket", 12))
 	})
-}
-
-func groupCells(s cli.Screen, row report.Group) []any {
-	return []any{cmp.Or(row.Key, "(none)"), row.Bucket, s.Amount(row.Counts, row.Units), row.Entries}
 }
 
 // printDenials prints the counts of denied charges.
@@ -226,28 +223,25 @@ func (a *app) printDenials(ctx context.Context, g *gate, q question) error {
 	}
 	list.By = q.by
 	if a.InLines() {
-		out := a.Lines("key", "bucket", "denials", "units", "limit", "last_at")
-		for _, row := range list.Rows {
-			out.Add(row, row.Key, row.Bucket, row.Denials, row.Units, row.Limit,
-				time.Time(row.LastAt).Format(time.RFC3339))
-		}
-		return out.Flush()
+		return a.PrintLines(cli.View(list.Rows, func(r report.DenialRow) cli.Row {
+			return cli.Row{"key", r.Key, "bucket", r.Bucket, "denials", r.Denials, "units", r.Units,
+				"limit", r.Limit, "last_at", time.Time(r.LastAt).Format(time.RFC3339)}
+		}))
 	}
 	return a.Print(list, func(s cli.Screen) {
 		if len(list.Rows) == 0 {
 			s.Say("nothing was denied\n")
 			return
 		}
-		t := s.Table(q.by, "bucket", ">denials", ">units", "limit", "last")
-		for _, row := range list.Rows {
-			key := cli.Cell{Text: cmp.Or(row.Key, "(none)")}
-			if at, err := time.Parse(time.RFC3339, row.Key); err == nil && q.label == report.ByHour {
+		t := cli.View(list.Rows, func(r report.DenialRow) cli.Row {
+			key := cli.Cell{Text: cmp.Or(r.Key, "(none)")}
+			if at, err := time.Parse(time.RFC3339, r.Key); err == nil && q.label == report.ByHour {
 				key = s.On(at)
 			}
-			t.Row(key, row.Bucket, row.Denials,
-				s.Amount(report.UnitOf(g.prices(), row.Bucket), row.Units), row.Limit,
-				s.On(time.Time(row.LastAt).Truncate(time.Second)))
-		}
+			return cli.Row{q.by, key, "bucket", r.Bucket, ">denials", r.Denials,
+				">units", s.Amount(report.UnitOf(g.prices(), r.Bucket), r.Units), "limit", r.Limit,
+				"last", s.On(time.Time(r.LastAt).Truncate(time.Second))}
+		})
 		s.Draw(t, cli.Shorten("last"), cli.Drop("bucket"), cli.Cut("limit", 14),
 			cli.Cut(q.by, 12))
 	})

@@ -55,35 +55,26 @@ func shownEntries(entries []quota.Entry) []report.Entry {
 func (a *app) printEntries(table *costs.Table, entries []quota.Entry) error {
 	shown := shownEntries(entries)
 	if a.InLines() {
-		return a.entryLines().print(shown)
+		return a.printEntryLines(new(cli.Table), shown)
 	}
 	return a.Print(map[string][]report.Entry{"entries": shown}, func(s cli.Screen) {
-		newEntryTable(s, table).draw(s, shown)
+		drawEntries(s, new(cli.Table), table, shown)
 	})
 }
 
-// entryTable is a table of entries.
-type entryTable struct {
-	*cli.Table
-	prices *costs.Table
-}
-
-func newEntryTable(s cli.Screen, prices *costs.Table) *entryTable {
-	t := s.Table("at", "bucket", ">units", "method", "region", "labels", "id")
-	return &entryTable{t, prices}
-}
-
-func (t *entryTable) draw(s cli.Screen, entries []report.Entry) {
-	for _, e := range entries {
-		method, region := e.Labels[quota.LabelMethod], e.Labels[quota.LabelRegion]
+// drawEntries draws a table of entries, or continues one.
+func drawEntries(s cli.Screen, t *cli.Table, prices *costs.Table, entries []report.Entry) {
+	cli.Extend(t, entries, func(e report.Entry) cli.Row {
 		labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
 		if e.TakenBack {
 			labels = "(taken back) " + labels
 		}
-		units := s.Amount(report.UnitOf(t.prices, e.Bucket), e.Units)
-		t.Row(s.At(e.At), e.Bucket, units, method, region, labels, e.ID)
-	}
-	s.Draw(t.Table, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
+		return cli.Row{"at", s.At(e.At), "bucket", e.Bucket,
+			">units", s.Amount(report.UnitOf(prices, e.Bucket), e.Units),
+			"method", e.Labels[quota.LabelMethod], "region", e.Labels[quota.LabelRegion],
+			"labels", labels, "id", e.ID}
+	})
+	s.Draw(t, cli.Shorten("at"), cli.Cut("labels", 24), cli.Drop("id"),
 		cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 }
 
@@ -96,27 +87,19 @@ func without(labels quota.Labels, names ...string) quota.Labels {
 	return others
 }
 
-// entryLines prints entries in lines.
-type entryLines struct{ *cli.Lines }
-
 // columned are the labels with their own column in CSV.
 var columned = []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 
-func (a *app) entryLines() entryLines {
-	columns := slices.Concat([]string{"at", "id", "bucket", "units", "total"}, columned,
-		[]string{"labels"})
-	return entryLines{a.Lines(columns...)}
-}
-
-func (l entryLines) print(entries []report.Entry) error {
-	for _, e := range entries {
-		cells := []any{e.At, e.ID, e.Bucket, e.Units, e.Total}
+// printEntryLines prints entries in lines, or continues them.
+func (a *app) printEntryLines(t *cli.Table, entries []report.Entry) error {
+	cli.Extend(t, entries, func(e report.Entry) cli.Row {
+		row := cli.Row{"at", e.At, "id", e.ID, "bucket", e.Bucket, "units", e.Units, "total", e.Total}
 		for _, name := range columned {
-			cells = append(cells, e.Labels[name])
+			row = append(row, name, e.Labels[name])
 		}
-		l.Add(e, append(cells, without(e.Labels, columned...).Encode())...)
-	}
-	return l.Flush()
+		return append(row, "labels", without(e.Labels, columned...).Encode())
+	})
+	return a.PrintLines(t)
 }
 
 // labelTakenOff labels, in the printed log, a correction that took units off earlier entries. Those
@@ -147,19 +130,16 @@ SubAccountId SubAccountName Tags x_Bucket x_EntryId`)
 // printFocus writes entries as charges of a FOCUS dataset in CSV.
 func (a *app) printFocus(g *gate, entries []quota.Entry) error {
 	a.Output = "csv"
-	out := a.Lines(focusColumns...)
-	for _, e := range entries {
-		if e.Labels[labelTakenOff] != "" { // the entries already lack those units
-			continue
+	charges := slices.DeleteFunc(entries, func(e quota.Entry) bool {
+		return e.Labels[labelTakenOff] != "" // the entries already lack those units
+	})
+	return a.PrintLines(cli.View(charges, func(e quota.Entry) (row cli.Row) {
+		cells := g.focusRow(e)
+		for _, column := range focusColumns {
+			row = append(row, column, cells[column])
 		}
-		row := g.focusRow(e)
-		cells := make([]any, len(focusColumns))
-		for i, column := range focusColumns {
-			cells[i] = row[column]
-		}
-		out.Add(nil, cells...)
-	}
-	return out.Flush()
+		return row
+	}))
 }
 
 // focusRow returns an entry by column; a missing column is null. An entry of money is the cost of

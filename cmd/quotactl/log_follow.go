@@ -57,10 +57,7 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 	if a.Output == "json" {
 		a.Output = "jsonl"
 	}
-	lines, table := entryLines{}, newEntryTable(a.ScreenOn(a.Stdout), g.prices())
-	if a.InLines() {
-		lines = a.entryLines()
-	}
+	table := new(cli.Table)
 	started := false
 	return func(news ledger.TailNews) error {
 		for _, note := range news.Notes {
@@ -77,10 +74,10 @@ func (a *app) newsPrinter(g *gate) func(ledger.TailNews) error {
 			entries = append(entries, e)
 		}
 		if a.InLines() {
-			return lines.print(entries)
+			return a.printEntryLines(table, entries)
 		}
 		return a.Draw(a.Stdout, func(s cli.Screen) { // the terminal may have been resized
-			table.draw(s, entries)
+			drawEntries(s, table, g.prices(), entries)
 		})
 	}
 }

@@ -155,8 +155,7 @@ func drawProof(s cli.Screen, r *limit.Proof) {
 func drawTraffic(s cli.Screen, r *limit.Proof) {
 	s.Say("The counter and the log, %d allowed in a window (--seed %d):\n\n",
 		r.Traffic[0].Limit, r.Seed)
-	table := s.Table("calls", "algorithm", ">allowed", ">most in a window", ">denied with room",
-		">allowed over limit", ">estimate off by")
+	table := new(cli.Table)
 	for _, row := range r.Traffic {
 		off := fmt.Sprintf("-%d +%d", row.Under, row.Over)
 		for _, result := range []struct {
@@ -164,8 +163,10 @@ func drawTraffic(s cli.Screen, r *limit.Proof) {
 			limit.Admitted
 			off string
 		}{{"log", row.Log, "0"}, {"counter", row.Counter, off}} {
-			table.Row(row.Traffic, result.name, result.Calls, result.Most, result.DeniedWithRoom,
-				result.AllowedOverfull, result.off)
+			table.Add(cli.Row{"calls", row.Traffic, "algorithm", result.name,
+				">allowed", result.Calls, ">most in a window", result.Most,
+				">denied with room", result.DeniedWithRoom,
+				">allowed over limit", result.AllowedOverfull, ">estimate off by", result.off})
 		}
 	}
 	s.Draw(table)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotabudget/internal/bill"
@@ -152,11 +153,10 @@ func (r *reconciliation) compareLimits(all []bill.Difference) {
 }
 
 func (r reconciliation) draw(s cli.Screen, g *gate) {
-	t := s.Table("from", "to", "bucket", ">ledger", ">"+r.upstream, ">correction", "verdict")
-	for _, row := range r.Rows {
-		if row.Ours == 0 && row.Theirs == nil {
-			continue
-		}
+	reported := slices.DeleteFunc(slices.Clone(r.Rows), func(row reconciledRow) bool {
+		return row.Ours == 0 && row.Theirs == nil
+	})
+	t := cli.View(reported, func(row reconciledRow) cli.Row {
 		correction := "-"
 		if row.Correction != 0 {
 			correction = fmt.Sprintf("%+d", row.Correction)
@@ -164,9 +164,13 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 				correction = row.unit.Text(row.Correction)
 			}
 		}
-		t.Row(s.On(time.Time(row.From)), s.On(time.Time(row.To)), row.Bucket,
-			s.Amount(row.unit, row.Ours), s.Optional(row.unit, row.Theirs), correction, r.inWords(row))
-	}
+		return cli.Row{"from", s.On(time.Time(row.From)), "to", s.On(time.Time(row.To)),
+			"bucket", row.Bucket,
+			">ledger", s.Amount(row.unit, row.Ours),
+			">" + r.upstream, s.Optional(row.unit, row.Theirs),
+			">correction", correction,
+			"verdict", r.inWords(row)}
+	})
 	s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {
 		s.Say("%s\n", line)

@@ -174,23 +174,20 @@ func (o observation) draw(s cli.Screen, cfg *config.Config, in report.Span) {
 	if len(o.By) == 0 {
 		return
 	}
-	callers := s.Table(">refused", ">calls", "labels")
-	for i, g := range o.By {
-		if i == mostSpenders {
-			callers.Row("", "", fmt.Sprintf("… %d more", len(o.By)-i))
-			break
-		}
-		callers.Row(s.Amount(unit, g.Units), g.Charges, spender{Labels: g.Labels}.text())
+	callers := cli.View(o.By[:min(len(o.By), mostSpenders)], func(g report.RefusedBy) cli.Row {
+		return cli.Row{">refused", s.Amount(unit, g.Units), ">calls", g.Charges,
+			"labels", spender{Labels: g.Labels}.text()}
+	})
+	callers.More("labels", len(o.By)-mostSpenders)
+	listed := len(o.Hours)
+	if listed > maxHours+1 {
+		listed = maxHours
 	}
-	hours := s.Table("hour", ">refused", ">calls")
-	for i, h := range o.Hours {
-		if more := len(o.Hours) - i; i == maxHours && more > 1 {
-			hours.Row(fmt.Sprintf("… %d more", more))
-			break
-		}
-		hours.Row(time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
-			s.Amount(unit, h.Units), h.Charges)
-	}
+	hours := cli.View(o.Hours[:listed], func(h report.RefusedHour) cli.Row {
+		return cli.Row{"hour", time.Time(h.At).UTC().Format("2006-01-02 15:04Z"),
+			">refused", s.Amount(unit, h.Units), ">calls", h.Charges}
+	})
+	hours.More("hour", len(o.Hours)-listed)
 	s.Draw(callers, cli.Cut("labels", 20))
 	s.Draw(hours)
 }
@@ -252,31 +249,30 @@ func (a *app) reportChargeback() *cobra.Command {
 
 func (a *app) printChargeback(out report.Chargeback) error {
 	if a.InLines() {
-		lines := a.Lines("credential", "bucket", "key", "units", "entries", "share", "usd", "complete")
-		for _, r := range out.Rows {
+		return a.PrintLines(cli.View(out.Rows, func(r report.ChargebackRow) cli.Row {
 			usd := ""
 			if r.USD != nil {
 				usd = strconv.FormatFloat(*r.USD, 'f', -1, 64)
 			}
-			lines.Add(r, r.Credential, r.Bucket, r.Key, r.Units, r.Entries,
-				fmt.Sprintf("%.4f", r.Share), usd, r.Complete)
-		}
-		return lines.Flush()
+			return cli.Row{"credential", r.Credential, "bucket", r.Bucket, "key", r.Key,
+				"units", r.Units, "entries", r.Entries, "share", fmt.Sprintf("%.4f", r.Share), "usd", usd,
+				"complete", r.Complete}
+		}))
 	}
 	return a.Print(out, func(s cli.Screen) {
 		if len(out.Rows) == 0 {
 			s.Say("nothing was spent in %s\n", out.Month)
 			return
 		}
-		t := s.Table("credential", "bucket", out.By, ">spent", ">share", ">entries")
 		var incomplete []string
-		for _, r := range out.Rows {
-			t.Row(r.Credential, r.Bucket, cmp.Or(r.Key, "(none)"),
-				s.Amount(r.Counts, r.Units), words.Percent(r.Share), r.Entries)
+		t := cli.View(out.Rows, func(r report.ChargebackRow) cli.Row {
 			if name := r.Credential + "/" + r.Bucket; !r.Complete && !slices.Contains(incomplete, name) {
 				incomplete = append(incomplete, name)
 			}
-		}
+			return cli.Row{"credential", r.Credential, "bucket", r.Bucket,
+				out.By, cmp.Or(r.Key, "(none)"), ">spent", s.Amount(r.Counts, r.Units),
+				">share", words.Percent(r.Share), ">entries", r.Entries}
+		})
 		s.Draw(t, cli.Cut(out.By, 12), cli.Cut("bucket", 12))
 		if len(incomplete) > 0 {
 			s.Say("incomplete, because the ledger may have dropped entries of the month: %s\n",

@@ -128,29 +128,51 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 
 const barCells = 12
 
+// statusRow is a limit in the table.
+type statusRow struct {
+	credential report.CredentialStatus
+	bucket     report.BucketStatus
+	limit      report.LimitStatus
+}
+
 // drawStatus draws the table. The headroom is always shown: without it, used and remaining would
 // not add up to the limit. If its column does not fit, it moves into the limit's.
 func drawStatus(s cli.Screen, list report.Status) {
-	t := s.Table("credential", "bucket", "window", "", ">used", ">limit", ">headroom", ">held",
-		">remaining", "next free")
+	var rows []statusRow
+	holds := false
 	for _, c := range list.Credentials {
 		for _, b := range c.Buckets {
-			amount := func(n int64) string { return s.Amount(b.Counts, n) }
+			holds = holds || b.Held > 0
 			for _, l := range b.Limits {
-				remaining := s.Remaining(c, b, l)
-				t.Colored(remaining.Color, named(c), quota.ShownBucket(b.Bucket), cli.Window(l),
-					s.Bar(l.Used+b.Held, l.Units, barCells), amount(l.Used),
-					limitCell(amount, l), amount(l.Headroom), amount(b.Held), remaining,
-					s.Until(time.Time(l.NextFreeAt), c.At))
+				rows = append(rows, statusRow{c, b, l})
 			}
 		}
 	}
+	t := cli.View(rows, func(r statusRow) cli.Row {
+		c, b, l := r.credential, r.bucket, r.limit
+		amount := func(n int64) string { return s.Amount(b.Counts, n) }
+		remaining, limit := s.Remaining(c, b, l), cli.Cell{Text: amount(l.Units)}
+		if l.Headroom > 0 { // short: the units for scheduled charges, and the headroom
+			limit.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
+		}
+		return cli.Row{remaining.Color,
+			"credential", named(c),
+			"bucket", quota.ShownBucket(b.Bucket),
+			"window", cli.Window(l),
+			"", s.Bar(l.Used+b.Held, l.Units, barCells),
+			">used", amount(l.Used),
+			">limit", limit,
+			">headroom", amount(l.Headroom),
+			">held", amount(b.Held),
+			">remaining", remaining,
+			"next free", s.Until(time.Time(l.NextFreeAt), c.At)}
+	})
 	steps := []cli.Step{cli.Shorten("next free")}
 	if len(list.Credentials) == 1 && list.Credentials[0].Mode == "enforce" {
 		steps = append(steps, cli.Drop("credential"))
 	}
 	steps = append(steps, cli.Drop(""), cli.Shorten("window"))
-	if !holds(list) {
+	if !holds {
 		steps = append(steps, cli.Drop("held"))
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
@@ -163,21 +185,4 @@ func named(c report.CredentialStatus) string {
 		return c.Credential
 	}
 	return c.Credential + " (" + c.Mode + ")"
-}
-
-func holds(l report.Status) bool {
-	return slices.ContainsFunc(l.Credentials, func(c report.CredentialStatus) bool {
-		held := func(b report.BucketStatus) bool { return b.Held > 0 }
-		return slices.ContainsFunc(c.Buckets, held)
-	})
-}
-
-// limitCell returns the limit; the short form has the units for scheduled charges, and the
-// headroom.
-func limitCell(amount func(int64) string, l report.LimitStatus) cli.Cell {
-	out := cli.Cell{Text: amount(l.Units)}
-	if l.Headroom > 0 {
-		out.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
-	}
-	return out
 }

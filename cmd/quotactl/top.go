@@ -104,7 +104,7 @@ func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutloo
 		}
 		s.Say("\n")
 		slices.Reverse(entries)
-		newEntryTable(s, table).draw(s, shownEntries(entries))
+		drawEntries(s, new(cli.Table), table, shownEntries(entries))
 	}
 	return append(out.Bytes(), '\n'), nil
 }

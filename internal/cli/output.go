@@ -130,43 +130,35 @@ func (e escaper) Write(data []byte) (int, error) {
 // InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
 
-// Lines prints a result as lines of JSON or CSV. Flush returns the first error of all calls.
-type Lines struct {
-	form string
-	out  *bufio.Writer
-	csv  *csv.Writer
-	err  error
-}
-
-// Lines begins a result, in CSV with the names of the columns.
-func (c *Common) Lines(columns ...string) *Lines {
-	out := bufio.NewWriter(c.Stdout)
-	l := &Lines{form: c.Output, out: out, csv: csv.NewWriter(out)}
-	if l.form == "csv" {
-		l.csv.Write(columns)
-	}
-	return l
-}
-
-// Add writes a line: item as JSON, or the cells of its row.
-func (l *Lines) Add(item any, cells ...any) {
-	if l.form == "csv" {
-		row := make([]string, len(cells))
-		for i, value := range cells {
-			row[i] = inSheet(fmt.Sprint(value))
+// PrintLines prints the rows of a table in CSV, with their names before the first call's, or their
+// items as lines of JSON.
+func (c *Common) PrintLines(t *Table) error {
+	buffer := bufio.NewWriter(c.Stdout)
+	sheet := csv.NewWriter(buffer)
+	if c.Output == "csv" && !t.headed {
+		var names []string
+		for _, column := range t.columns {
+			names = append(names, column.Name)
 		}
-		l.csv.Write(row)
-		return
+		sheet.Write(names)
 	}
-	data, err := toJSON(item)
-	l.out.Write(escaped(data, inJSON))
-	l.err = cmp.Or(l.err, err)
-}
-
-// Flush writes the buffered lines, and returns the first error since Lines.
-func (l *Lines) Flush() error {
-	l.csv.Flush()
-	return cmp.Or(l.err, l.csv.Error(), l.out.Flush())
+	var failed error
+	for _, l := range t.lines {
+		if c.Output == "csv" {
+			row := make([]string, len(l.cells))
+			for i, value := range l.cells {
+				row[i] = inSheet(fmt.Sprint(value))
+			}
+			sheet.Write(row)
+			continue
+		}
+		data, err := toJSON(l.item)
+		buffer.Write(escaped(data, inJSON))
+		failed = cmp.Or(failed, err)
+	}
+	t.lines, t.headed = nil, true
+	sheet.Flush()
+	return cmp.Or(failed, sheet.Error(), buffer.Flush())
 }
 
 // inSheet makes text safe for CSV: without terminal sequences, and with an apostrophe before

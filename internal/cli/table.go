@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -23,20 +24,27 @@ const (
 	Yellow Color = "33"
 )
 
-// Cell is a table cell. An int64 is formatted by Screen.Number, a nil *int64 as "-", a nil *string
-// as "", and other values by fmt.Sprint.
+// Cell is a table cell.
 type Cell struct {
 	Text  string
 	Short string // text for a narrow column; "" for the same
 	Color Color
 }
 
-// Table is a heading with rows.
+// Row is a row of a table: names of columns and cells alternate. Rows put cells that are left out
+// at the end or in the middle where their columns are. The name of a column that is aligned right
+// begins with ">". A Color in front colours the row, except for cells with a colour.
+//
+// A cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most others; a nil
+// *int64 is "-", a nil *string "".
+type Row []any
+
+// Table is a heading with rows. The first row names the columns.
 type Table struct {
-	number  func(int64) string
 	columns []column
+	lines   []line
 	rows    [][]Cell
-	headed  bool // the heading has been drawn
+	headed  bool // the heading has been printed
 }
 
 // column is a column: its name, position and width.
@@ -45,52 +53,96 @@ type column struct {
 	short bool // show the short form
 }
 
-// Table begins a table. A column whose name begins with ">" is aligned right.
-func (s Screen) Table(names ...string) *Table {
-	t := &Table{number: s.Number}
-	for i, name := range names {
-		c := column{}
-		c.Number, c.Align, c.Name = i+1, text.AlignLeft, name
-		if name, right := strings.CutPrefix(name, ">"); right {
-			c.Align, c.Name = text.AlignRight, name
-		}
-		c.AlignHeader = c.Align
-		c.WidthMaxEnforcer = func(cell string, width int) string { return text.Snip(cell, width, "…") }
-		t.columns = append(t.columns, c)
-	}
+// line is a row whose cells are not formatted yet.
+type line struct {
+	item  any
+	color Color
+	cells []any
+}
+
+// View returns a table with a row for each item.
+func View[T any](items []T, row func(T) Row) *Table {
+	t := new(Table)
+	Extend(t, items, row)
 	return t
 }
 
-// Row adds a row of cells with any text. Missing cells are empty.
-func (t *Table) Row(cells ...any) { t.Colored("", cells...) }
-
-// Colored adds a row in one colour, except for cells with a colour.
-func (t *Table) Colored(color Color, cells ...any) {
-	row := make([]Cell, len(cells))
-	for i, value := range cells {
-		c := &row[i]
-		switch value := value.(type) {
-		case Cell:
-			*c = value
-		case int64:
-			c.Text = t.number(value)
-		case *int64:
-			if c.Text = "-"; value != nil {
-				c.Text = t.number(*value)
-			}
-		case *string:
-			if value != nil {
-				c.Text = *value
-			}
-		default:
-			c.Text = fmt.Sprint(value)
-		}
-		c.Text, c.Short = inCell(c.Text), inCell(c.Short)
-		if c.Color == "" {
-			c.Color = color
-		}
+// Extend adds a row for each item. If a new table has no items, the row of T's zero value names its
+// columns.
+func Extend[T any](t *Table, items []T, row func(T) Row) {
+	if len(items) == 0 && t.columns == nil {
+		var none T
+		t.add(nil, row(none))
+		t.lines = nil
 	}
-	t.rows = append(t.rows, row)
+	for _, item := range items {
+		t.add(item, row(item))
+	}
+}
+
+// Add adds a row.
+func (t *Table) Add(row Row) { t.add(nil, row) }
+
+// More adds a row that counts further items in a column, if there are any.
+func (t *Table) More(column string, items int) {
+	if items > 0 {
+		t.Add(Row{column, fmt.Sprintf("… %d more", items)})
+	}
+}
+
+func (t *Table) add(item any, row Row) {
+	l := line{item: item}
+	if color, ok := row[0].(Color); ok {
+		l.color, row = color, row[1:]
+	}
+	isFirst := t.columns == nil
+	for i := 0; i < len(row); i += 2 {
+		name, isRight := strings.CutPrefix(row[i].(string), ">")
+		if isFirst {
+			c := column{}
+			c.Number, c.Name, c.Align = i/2+1, name, text.AlignLeft
+			if isRight {
+				c.Align = text.AlignRight
+			}
+			c.AlignHeader = c.Align
+			c.WidthMaxEnforcer = func(cell string, width int) string { return text.Snip(cell, width, "…") }
+			t.columns = append(t.columns, c)
+		}
+		for t.columns[len(l.cells)].Name != name {
+			l.cells = append(l.cells, "")
+		}
+		l.cells = append(l.cells, row[i+1])
+	}
+	t.lines = append(t.lines, l)
+}
+
+// format formats the cells for a screen.
+func (t *Table) format(s Screen) {
+	for _, l := range t.lines {
+		row := make([]Cell, len(l.cells))
+		for i, value := range l.cells {
+			c := &row[i]
+			switch value := value.(type) {
+			case Cell:
+				*c = value
+			case int64:
+				c.Text = s.Number(value)
+			case *int64:
+				if c.Text = "-"; value != nil {
+					c.Text = s.Number(*value)
+				}
+			case *string:
+				if value != nil {
+					c.Text = *value
+				}
+			default:
+				c.Text = fmt.Sprint(value)
+			}
+			c.Text, c.Short, c.Color = inCell(c.Text), inCell(c.Short), cmp.Or(c.Color, l.color)
+		}
+		t.rows = append(t.rows, row)
+	}
+	t.lines = nil
 }
 
 // inCell makes text safe to show. It drops emoji selectors, because terminals disagree on their
@@ -157,6 +209,7 @@ func (c *column) text(row []Cell) string {
 // fits. A second Draw continues below with the rows appended since: without a heading, and with no
 // column narrower.
 func (s Screen) Draw(t *Table, steps ...Step) {
+	t.format(s)
 	for i := range t.columns {
 		if c := &t.columns[i]; c.Name == "" && t.width(c) == 0 {
 			c.Hidden = true // such as a bar in a file

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,11 +13,13 @@ func TestTable(t *testing.T) {
 	draw := func(s Screen, steps ...Step) string {
 		var out strings.Builder
 		s.W = &out
-		table := s.Table("name", "", ">units", "at", "note")
-		table.Row("one", s.Bar(1, 2, 4), int64(1234),
-			Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "東京の一番長いお話")
-		table.Colored(Red, "\x1b[2Jtwo", s.Bar(2, 2, 4), 5, "", "a note of some length")
-		table.Row("… 3 more", "", (*int64)(nil), Cell{Text: "8", Short: "8\x1b"})
+		table := View([]string{"東京の一番長いお話"}, func(note string) Row {
+			return Row{"name", "one", "", s.Bar(1, 2, 4), ">units", int64(1234),
+				"at", Cell{Text: "2026-11-22 08:00:00Z", Short: "08:00Z"}, "note", note}
+		})
+		table.Add(Row{Red, "name", "\x1b[2Jtwo", "", s.Bar(2, 2, 4), ">units", 5,
+			"note", "a note of some length"})
+		table.Add(Row{"name", "… 3 more", ">units", (*int64)(nil), "at", Cell{Text: "8", Short: "8\x1b"}})
 		s.Draw(table, steps...)
 		return out.String()
 	}
@@ -79,14 +82,16 @@ one       1,234  08:00Z
 func TestContinued(t *testing.T) {
 	var out strings.Builder
 	s := Screen{W: &out}
-	table := s.Table("a", ">b")
-	for _, rows := range [][][]any{{{"long text", 1}}, {}, {{"x", 22}, {"y"}}} {
-		for _, row := range rows {
-			table.Row(row...)
-		}
+	table := new(Table)
+	for _, batch := range []struct {
+		numbers []int
+		more    int
+	}{{nil, 0}, {[]int{1}, 0}, {nil, -1}, {[]int{22}, 3}} {
+		Extend(table, batch.numbers, func(n int) Row { return Row{"a", fmt.Sprint(n, " text"), ">b", n} })
+		table.More("a", batch.more)
 		s.Draw(table)
 	}
-	want := "A          B\nlong text  1\nx          22\ny\n"
+	want := "A  B\n1 text  1\n22 text   22\n… 3 more\n"
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)
 	}
