@@ -9,7 +9,13 @@ var analyticsRoutes = []route{
 	{properties + ":runRealtimeReport", (*call).runReport, "realtime"},
 	{properties + ":runFunnelReport", (*call).runReport, "funnel"},
 	{properties + ":(batchRun(?:Pivot)?Reports)", (*call).batchReports, "core"},
-	{properties + ":chat", (*call).analyticsChat, "chat"},
+	{properties + ":chat", func(c *call) {
+		var q report
+		c.parse(&q)
+		tokens := int64(len(q.UserQuery))
+		c.admit(one(c.bucket("chat_tokens"), tokens))
+		c.ok(c.doc("chat", object{"tokens": tokens}))
+	}, "chat"},
 }
 
 const properties = `POST /v1(?:beta|alpha)/properties/(\d+)`
@@ -40,14 +46,6 @@ type report struct {
 // 5 more, from a hash of the request.
 func (r report) tokens(seed uint64) int64 {
 	return int64(1+len(r.Dimensions)+len(r.Metrics)+len(r.DateRanges)) + int64(seed%6)
-}
-
-func (c *call) analyticsChat() {
-	var q report
-	c.parse(&q)
-	tokens := int64(len(q.UserQuery))
-	c.admit(one(c.bucket("chat_tokens"), tokens))
-	c.ok(c.doc("chat", object{"tokens": tokens}))
 }
 
 func (c *call) runReport() {

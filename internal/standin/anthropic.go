@@ -9,7 +9,9 @@ import (
 // input that was read from a cache.
 var anthropicRoutes = []route{
 	{"GET /v1/models", func(c *call) { c.ok(c.doc("models", nil)) }, ""},
-	{"POST /v1/messages/count_tokens", (*call).countTokens, ""},
+	{"POST /v1/messages/count_tokens", func(c *call) {
+		c.ok(object{"input_tokens": c.readRequest("messages", 0).input})
+	}, ""},
 	{"POST /v1/messages", (*call).messages, ""},
 	{"POST /v1/messages/batches", (*call).messageBatch, ""},
 	{"GET /v1/messages/batches/{job}/results", (*call).messageResults, ""},
@@ -28,10 +30,6 @@ func class(model string) string {
 		return model
 	}
 	return m[2] + "-" + strings.ReplaceAll(m[1], "-", ".") + m[3]
-}
-
-func (c *call) countTokens() {
-	c.ok(object{"input_tokens": c.readRequest("messages", 0).input})
 }
 
 func (c *call) messages() {

@@ -138,7 +138,7 @@ func (c *call) fail(name string, values object) {
 	known := c.s.api.Errors
 	all := object{"code": nil, "kind": nil}
 	maps.Copy(all, values)
-	maps.Copy(all, commonErrors[name])
+	maps.Copy(all, specs()["common"].Errors[name])
 	maps.Copy(all, known[name])
 	if _, ok := all["status"]; !ok {
 		all["status"], _ = strconv.Atoi(name)

@@ -51,12 +51,12 @@ func (c *Charts) Video(id string, day int) *Video {
 	return nil
 }
 
-// find returns the matching videos of that day, in order of their IDs.
-func (c *Charts) find(day int, wanted func(*Video) bool) (matching []valued) {
+// find returns the values of the matching videos of that day, in order of their IDs.
+func (c *Charts) find(day int, wanted func(*Video) bool) (matching []object) {
 	byID := c.at(day).byID
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		if wanted(byID[id]) {
-			matching = append(matching, byID[id])
+			matching = append(matching, byID[id].values())
 		}
 	}
 	return matching

@@ -37,11 +37,6 @@ type use struct {
 	bucket string
 }
 
-// record adds units to the metric. The caller holds the lock.
-func (s *YouTube) record(at time.Time, bucket string, units int64) {
-	s.usage[use{at.Unix() / 60, bucket}] += units
-}
-
 // Use meters units that another program used at a time. They count against that day's limits.
 func (s *YouTube) Use(at time.Time, bucket string, units int64) {
 	defer s.locked()()
@@ -53,7 +48,7 @@ func (s *YouTube) Use(at time.Time, bucket string, units int64) {
 			r.used += float64(units)
 		}
 	}
-	s.record(at, bucket, units)
+	s.usage[use{at.Unix() / 60, bucket}] += units
 }
 
 // Yesterday returns noon of the previous Pacific day.
@@ -124,7 +119,7 @@ func (s *YouTube) cloud(c *call, project, what string) {
 	if what == "usage" {
 		c.ok(s.timeSeries(c))
 	} else {
-		c.ok(s.quotaMetrics())
+		c.ok(s.quotaMetrics(c))
 	}
 }
 
@@ -193,12 +188,10 @@ func (s *YouTube) Shown(start, end time.Time) map[string]int64 {
 
 // quotaMetrics serves consumerQuotaMetrics.list: the daily limits, and the limit per minute if
 // there is one.
-func (s *YouTube) quotaMetrics() any {
+func (s *YouTube) quotaMetrics(c *call) object {
 	defer s.locked()()
 	limit := func(bucket, unit string, units int64) object {
-		text := decimal(units)
-		return object{"metric": "youtube.googleapis.com/" + bucket, "unit": unit,
-			"quotaBuckets": []any{object{"effectiveLimit": text, "defaultLimit": text}}}
+		return c.doc("quotaLimit", object{"bucket": bucket, "unit": unit, "units": decimal(units)})
 	}
 	var metrics []any
 	all := s.engine.meter.limits
@@ -210,8 +203,7 @@ func (s *YouTube) quotaMetrics() any {
 		if perMinute := all[minuteBucket]; bucket == "default" && len(perMinute) > 0 {
 			limits = append(limits, limit(bucket, "1/min/{project}", perMinute[0].Units))
 		}
-		metrics = append(metrics, object{"metric": "youtube.googleapis.com/" + bucket,
-			"displayName": bucket, "unit": "1", "consumerQuotaLimits": limits})
+		metrics = append(metrics, c.doc("quotaMetric", object{"bucket": bucket, "limits": limits}))
 	}
 	return object{"metrics": metrics}
 }

@@ -12,7 +12,10 @@ import (
 var githubRoutes = []route{
 	{"POST (?:/api)?/graphql", (*call).githubGraph, "graphql"},
 	{".* (?:/api)?/graphql", (*call).githubREST, "graphql"},
-	{".* /rate_limit", rateLimit, "core"},
+	{".* /rate_limit", func(c *call) {
+		c.report()
+		c.ok(c.doc("rate_limit", nil))
+	}, "core"},
 	{".* /search/code", (*call).githubREST, "code_search"},
 	{".* /search/.*", (*call).githubREST, "search"},
 	{".*", (*call).githubREST, "core"},
@@ -24,12 +27,6 @@ func githubResource(c *call, name string) string {
 		return c.route.part
 	}
 	return name
-}
-
-// rateLimit reports the limits and takes nothing.
-func rateLimit(c *call) {
-	c.report()
-	c.ok(c.doc("rate_limit", nil))
 }
 
 // githubREST serves the REST API. A 304 Not Modified is free.

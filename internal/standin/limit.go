@@ -81,19 +81,14 @@ func ParsePrices(specs ...string) (map[string]float64, error) {
 func priced(n float64) bool { return n >= 0 && n <= 1e9 }
 
 func (l Limit) String() string {
-	switch {
-	case l.Calendar != "":
-		return fmt.Sprintf("%d/%s", l.Units, l.Calendar)
-	case l.Window > 0:
-		window := l.Window.String()
-		for _, zero := range []string{"m0s", "h0m"} {
-			if cut, ok := strings.CutSuffix(window, zero); ok {
-				window = cut + zero[:1]
-			}
-		}
-		return fmt.Sprintf("%d/%s", l.Units, window)
+	if l.Calendar == "" && l.Window == 0 {
+		return decimal(l.Units)
 	}
-	return strconv.FormatInt(l.Units, 10)
+	window := l.Calendar
+	if window == "" {
+		window = strings.NewReplacer("m0s", "m", "h0m0s", "h").Replace(l.Window.String())
+	}
+	return decimal(l.Units) + "/" + window
 }
 
 // UnmarshalText reads a limit as ParseLimit does.

@@ -17,7 +17,10 @@ var mapsRoutes = []route{
 	{"POST /v1/places:searchText", places("places.", 0, true), "text-search"},
 	{"POST /v1/places:searchNearby", places("places.", 2, true), "nearby-search"},
 	{`GET /v1/places/([\w-]+)`, places("", 0, false), "place-details"},
-	{"POST /directions/v2:computeRoutes", (*call).computeRoutes, "compute-routes"},
+	{"POST /directions/v2:computeRoutes", func(c *call) {
+		c.admitMaps(c.readRoute().tier(), 1)
+		c.ok(c.doc("route", nil))
+	}, "compute-routes"},
 	{"POST /distanceMatrix/v2:computeRouteMatrix", (*call).computeRouteMatrix,
 		"compute-route-matrix"},
 }
@@ -106,41 +109,30 @@ type waypoint struct {
 	} `json:"location"`
 }
 
-func (w waypoint) modified() bool {
-	return w.SideOfRoad || w.VehicleStopover || w.Location.Heading != nil
-}
-
-// freeStops is how many stops on the way make no route dearer.
-const freeStops = 10
-
-const maxElements = 625
-
 // tier returns the tier of the dearest feature.
 func (q routeRequest) tier() int {
 	ways := append([]waypoint{q.Origin, q.Destination}, q.Intermediates...)
 	for _, e := range slices.Concat(q.Origins, q.Destinations) {
 		ways = append(ways, e.Waypoint)
 	}
+	modified := func(w waypoint) bool {
+		return w.SideOfRoad || w.VehicleStopover || w.Location.Heading != nil
+	}
 	switch {
 	case q.TravelMode == "TWO_WHEELER", slices.Contains(q.ExtraComputations, "TOLLS"),
 		slices.Contains(q.ExtraComputations, "TRAFFIC_ON_POLYLINE"):
 		return 3
 	case strings.HasPrefix(q.RoutingPreference, "TRAFFIC_AWARE"), q.OptimizeWaypointOrder,
-		len(q.Intermediates) > freeStops, slices.ContainsFunc(ways, waypoint.modified):
+		len(q.Intermediates) > 10, slices.ContainsFunc(ways, modified):
 		return 2
 	}
 	return 1
 }
 
-func (c *call) computeRoutes() {
-	c.admitMaps(c.readRoute().tier(), 1)
-	c.ok(c.doc("route", nil))
-}
-
 func (c *call) computeRouteMatrix() {
 	q := c.readRoute()
 	n := len(q.Origins) * len(q.Destinations)
-	if n < 1 || n > maxElements {
+	if n < 1 || n > 625 {
 		c.fail("wrong elements", nil)
 	}
 	c.admitMaps(q.tier(), int64(n))

@@ -11,7 +11,12 @@ import (
 var openAIRoutes = []route{
 	{"POST /v1/chat/completions", (*call).chat, ""},
 	{"POST /v1/responses", (*call).responses, ""},
-	{"POST /v1/embeddings", (*call).embeddings, ""},
+	{"POST /v1/embeddings", func(c *call) {
+		g := c.readRequest("input", 0)
+		g.output, g.allowed, g.searches = 0, 0, 0
+		c.admitGeneration(g)
+		c.ok(c.doc("embeddings", c.generationValues(g)))
+	}, ""},
 	{"GET /v1/models|GET /v1/files|POST /v1/moderations|POST /v1/responses/input_tokens",
 		freeDocument("models"), ""},
 	{uploadPattern, (*call).upload, ""},
@@ -58,13 +63,6 @@ func (c *call) chatStream(g generation, values object) {
 	}
 	out.parts = append(out.parts, []byte("data: [DONE]\n\n"))
 	out.send()
-}
-
-func (c *call) embeddings() {
-	g := c.readRequest("input", 0)
-	g.output, g.allowed, g.searches = 0, 0, 0
-	c.admitGeneration(g)
-	c.ok(c.doc("embeddings", c.generationValues(g)))
 }
 
 func (c *call) responses() {

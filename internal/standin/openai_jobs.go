@@ -37,7 +37,18 @@ func (c *call) upload() {
 		lines := bufio.NewScanner(part)
 		lines.Buffer(nil, 16<<20)
 		for lines.Scan() {
-			file.add(c, lines.Bytes())
+			var line struct {
+				ID   string `json:"custom_id"`
+				URL  string
+				Body json.RawMessage
+			}
+			member, ok := batchCall{}, json.Unmarshal(lines.Bytes(), &line) == nil
+			if ok {
+				member, ok = c.part(line.ID, line.URL, line.Body)
+			}
+			file.bytes += int64(len(lines.Bytes())) + 1
+			file.invalid = file.invalid || !ok
+			file.calls = append(file.calls, member)
 		}
 	}
 	if file.bytes == 0 || purpose == "" {
@@ -49,22 +60,6 @@ func (c *call) upload() {
 	unlock()
 	c.free()
 	c.ok(c.doc("file", object{"file": id, "bytes": file.bytes, "purpose": purpose}))
-}
-
-// add adds a line.
-func (f *upload) add(c *call, text []byte) {
-	var line struct {
-		ID   string `json:"custom_id"`
-		URL  string
-		Body json.RawMessage
-	}
-	member, ok := batchCall{}, json.Unmarshal(text, &line) == nil
-	if ok {
-		member, ok = c.part(line.ID, line.URL, line.Body)
-	}
-	f.bytes += int64(len(text)) + 1
-	f.invalid = f.invalid || !ok
-	f.calls = append(f.calls, member)
 }
 
 // file returns an uploaded file, or sends 400 and ends the handler.

@@ -77,11 +77,10 @@ type api struct {
 	// the same.
 	bucket func(c *call, name string) string
 
-	// serve, if not nil, replaces the routes. It must check the credential and the fault, and read
-	// the body.
+	// serve answers a request. It must check the credential and the fault, and read the body.
 	serve func(*call)
 	// counts returns the body of GET /standin/counts, and change applies that of POST
-	// /standin/settings. Nil means those of Server.
+	// /standin/settings.
 	counts func() any
 	change func(body io.Reader) error
 }
@@ -123,7 +122,9 @@ var apis = map[string]api{
 	"reddit":           {routes: anyRequest},
 	"shopify":          {routes: shopifyRoutes},
 	"slack":            {routes: anyRequest, bucket: slackBucket},
-	"x":                {routes: xRoutes, bucket: xBucket},
+	"x": {routes: xRoutes, bucket: func(c *call, name string) string {
+		return part(name, c.route.part)
+	}},
 }
 
 // Names returns the APIs that New accepts, sorted.
@@ -136,8 +137,10 @@ func New(name string) (*Server, error) {
 		return nil, fmt.Errorf("no such stand-in: %q is not one of %s", name,
 			strings.Join(Names(), ", "))
 	}
-	a.spec = specs()[name]
-	return &Server{name: name, api: a}, nil
+	s := &Server{name: name, api: a}
+	s.api.spec, s.api.serve = specs()[name], (*call).answer
+	s.api.counts, s.api.change = func() any { return s.Counts() }, s.change
+	return s, nil
 }
 
 // Check returns what is wrong with the limits, prices and faults.
@@ -191,11 +194,11 @@ func (s *Server) locked() (unlock func()) {
 
 // now returns the account's time. The caller holds the lock.
 func (s *Server) now() time.Time {
-	clock := s.Now
-	if clock == nil {
-		clock = time.Now
+	now := time.Now()
+	if s.Now != nil {
+		now = s.Now()
 	}
-	return clock().Add(s.ahead).In(s.zone)
+	return now.Add(s.ahead).In(s.zone)
 }
 
 // Counts returns the units and requests so far.
@@ -223,11 +226,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.wait(s.Latency) {
 		return
 	}
-	if s.api.serve != nil {
-		c.serve(s.api.serve)
-	} else {
-		c.serve((*call).answer)
-	}
+	c.serve(s.api.serve)
 }
 
 // answer reads the body, checks the credential and calls the route's handler.
@@ -236,13 +235,17 @@ func (c *call) answer() {
 	if c.route.pattern != uploadPattern { // whose body is read as it comes
 		c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	}
-	required := c.s.api.Requires
+	required, key := c.s.api.Requires, c.s.api.key(c.r)
+	valid := key != "" && (len(c.s.Keys) == 0 || slices.Contains(c.s.Keys, key))
+	if c.s.AdminKey != "" && strings.HasPrefix(c.r.URL.Path, "/v1/organization") {
+		valid = key == c.s.AdminKey // for bills and limits
+	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
 		c.fail("413", nil)
 	case err != nil:
 		return // the client has disconnected
-	case !c.s.hasValidKey(c.r):
+	case !valid:
 		c.fail("401", nil)
 	}
 	c.failEarly()
@@ -253,16 +256,6 @@ func (c *call) answer() {
 		c.fail("404", nil)
 	}
 	c.route.serve(c)
-}
-
-// hasValidKey reports whether a request has a valid key. A request for bills or limits needs the
-// admin key, if there is one.
-func (s *Server) hasValidKey(r *http.Request) bool {
-	key := s.api.key(r)
-	if s.AdminKey != "" && strings.HasPrefix(r.URL.Path, "/v1/organization") {
-		return key == s.AdminKey
-	}
-	return key != "" && (len(s.Keys) == 0 || slices.Contains(s.Keys, key))
 }
 
 // arrive counts a request and chooses its route and its fault.
@@ -284,14 +277,10 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 // control serves GET /standin/counts, and POST /standin/settings, which changes the running server
 // and responds with the same.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
-	counts, change := s.api.counts, s.api.change
-	if counts == nil {
-		counts, change = func() any { return s.Counts() }, s.change
-	}
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":
 	case "POST /standin/settings":
-		if err := change(http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
+		if err := s.api.change(http.MaxBytesReader(w, r.Body, 1<<20)); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
@@ -300,7 +289,7 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(counts())
+	_ = json.NewEncoder(w).Encode(s.api.counts())
 }
 
 // controls are the settings that all stand-ins have. Absent fields stay unchanged.

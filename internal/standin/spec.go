@@ -157,8 +157,15 @@ func (c *call) value(name string, values object) any {
 	if value, ok := values[name]; ok {
 		return value
 	}
-	if strings.Contains(name, "/") {
-		return c.limitValue(name)
+	// such as left/tokens/1, what is left of the second limit of tokens
+	if figure, bucket, ok := strings.Cut(name, "/"); ok {
+		bucket, index, _ := strings.Cut(bucket, "/")
+		i, _ := strconv.Atoi(index)
+		r, ok := c.rate(c.bucket(bucket), i)
+		if !ok || c.fault == "no-headers" {
+			return nil
+		}
+		return c.values(bucket, r)[figure]
 	}
 	switch name {
 	case "id":
@@ -225,30 +232,6 @@ func (c *call) values(bucket string, r rate) object {
 	}
 	values["bucket"] = bucket
 	return values
-}
-
-// limitValue returns a value such as left/tokens/1, what is left of the second limit of tokens; nil
-// if there is no such limit or the fault hides it.
-func (c *call) limitValue(name string) any {
-	parts := strings.Split(name+"/0", "/")
-	index, _ := strconv.Atoi(parts[2])
-	r, ok := c.rate(c.bucket(parts[1]), index)
-	if !ok || c.fault == "no-headers" {
-		return nil
-	}
-	return c.values(parts[1], r)[parts[0]]
-}
-
-// commonErrors are the errors of the stand-ins that a spec does not describe otherwise.
-var commonErrors = map[string]object{
-	"401":       {"message": "the credential is not valid"},
-	"404":       {"message": "Not Found"},
-	"413":       {"message": "the request is too large"},
-	"500":       {"message": "the server is out of order"},
-	"503":       {"message": "the server is out of order"},
-	"529":       {"message": "the server is out of order"},
-	"not JSON":  {"status": 400, "message": "cannot parse the body as JSON: $problem"},
-	"no object": {"status": 404, "message": "No such object: $object"},
 }
 
 // inWords formats a duration as the headers of OpenAI do: 12ms, 7.66s, 6m0s.

@@ -27,8 +27,6 @@ var xRoutes = []route{
 	{"GET /2/usage/tweets", (*call).xUsage, "x.usage"},
 }
 
-func xBucket(c *call, name string) string { return part(name, c.route.part) }
-
 // admitX bills a request, n things of a kind, and more dollars.
 func (c *call) admitX(kind string, n int, more float64) {
 	c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))

@@ -185,8 +185,8 @@ func (s *YouTube) serve(c *call) {
 		s.continueUpload(c)
 		return
 	}
-	m, ok := methodOf(c.r)
-	if !ok {
+	m := methodOf(c.r)
+	if m.id == "" {
 		c.count(&s.counts.NotFound)
 		c.html(http.StatusNotFound, "Not Found")
 		return
@@ -209,22 +209,20 @@ func (s *YouTube) serve(c *call) {
 	}
 }
 
-// charge takes the method's units, or takes none and sends the error of the limit.
+// charge takes the method's units, or takes none and sends the error of the limit: a 403 for the
+// day of the default bucket, a 429 for others.
 func (s *YouTube) charge(c *call, m method) {
 	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
 	if d != nil {
 		c.count(&c.s.counts.Denied)
-	}
-	switch {
-	case d == nil:
-	case d.bucket == minuteBucket:
-		c.failRate(m.bucket, "minute", d.limit.Units)
-	default:
-		c.failDay(m.bucket, d.limit.Units)
+		if d.bucket == "default" {
+			c.fail("quotaExceeded", nil)
+		}
+		c.failRate(m.bucket, d.limit.Calendar, d.limit.Units)
 	}
 	defer s.locked()()
 	s.counts.ByMethod[m.id]++
-	s.record(c.now, m.bucket, m.units)
+	s.usage[use{c.now.Unix() / 60, m.bucket}] += m.units
 }
 
 // day returns the index of the charts' day to serve.

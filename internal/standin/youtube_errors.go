@@ -1,14 +1,5 @@
 package standin
 
-// failDay sends a bucket's error when its day is used up: a 403 for the default bucket, a 429 for
-// the narrow ones.
-func (c *call) failDay(bucket string, limit int64) {
-	if bucket == "default" {
-		c.fail("quotaExceeded", nil)
-	}
-	c.failRate(bucket, "day", limit)
-}
-
 // failRate sends the 429 of a limit per day or per minute.
 func (c *call) failRate(bucket, per string, limit int64) {
 	name := c.s.api.Metrics[bucket]

@@ -92,7 +92,7 @@ func TestRecordedErrors(t *testing.T) {
 			r: httptest.NewRequest(http.MethodGet, "/", nil)}
 		c.serve(func(c *call) {
 			if name == "" {
-				c.failDay("search_list", 0)
+				c.failRate("search_list", "day", 0)
 			}
 			c.fail(name, nil)
 		})

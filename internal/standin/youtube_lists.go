@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -106,16 +107,8 @@ type servedMethod struct {
 	parts      []string                // that a request may ask for
 	kind, item string                  // of the list, and the document of its items
 	counted    bool                    // the list has their number
-	find       func(q *query) []valued // all items; those of a page if it calls query.size
+	find       func(q *query) []object // values of all items; of a page if it calls query.size
 }
-
-// valued is a resource with values for its document.
-type valued interface{ values() object }
-
-// resource is a resource by its values.
-type resource object
-
-func (r resource) values() object { return object(r) }
 
 // served returns the methods that are served from the charts.
 func (s *YouTube) served() map[string]servedMethod {
@@ -138,7 +131,14 @@ func (s *YouTube) served() map[string]servedMethod {
 
 // list returns the response of a method: the requested page, or all items if it has no pages.
 func (m servedMethod) list(q *query) *list {
-	q.checkParts(m.parts)
+	if len(q.parts) == 0 {
+		q.call.fail("missingRequiredParameter part", nil)
+	}
+	for _, p := range q.parts {
+		if !slices.Contains(m.parts, p) {
+			q.call.fail("unknownPart", nil)
+		}
+	}
 	found := m.find(q)
 	from, to := 0, len(found)
 	if q.paged {
@@ -151,8 +151,12 @@ func (m servedMethod) list(q *query) *list {
 		to = min(from+q.perPage, to)
 	}
 	var items []object
-	for _, each := range found[from:to] {
-		items = append(items, q.item(m.item, each.values()))
+	for _, values := range found[from:to] {
+		item := q.call.doc(m.item, values)
+		maps.DeleteFunc(item, func(name string, _ any) bool {
+			return name != "kind" && name != "id" && !slices.Contains(q.parts, name)
+		})
+		items = append(items, item)
 	}
 	l := newList(m.kind, items)
 	if to < len(found) {
@@ -174,7 +178,7 @@ func (m servedMethod) list(q *query) *list {
 }
 
 // videos finds the videos of a chart, or those by ID.
-func (s *YouTube) videos(q *query) []valued {
+func (s *YouTube) videos(q *query) []object {
 	switch chart := q.Get("chart"); {
 	case chart != "" && q.Has("id"):
 		q.call.fail("incompatibleParameters", nil)
@@ -188,12 +192,12 @@ func (s *YouTube) videos(q *query) []valued {
 	return s.videosByID(q)
 }
 
-func (s *YouTube) chart(q *query) (found []valued) {
+func (s *YouTube) chart(q *query) (found []object) {
 	q.size(1)
 	region, category := q.region("US"), q.Get("videoCategoryId")
 	for _, v := range s.Charts.Chart(region, s.day()) {
 		if category == "" || category == "0" || category == v.CategoryID {
-			found = append(found, v)
+			found = append(found, v.values())
 		}
 	}
 	if len(found) == 0 {
@@ -209,17 +213,18 @@ func (s *YouTube) chart(q *query) (found []valued) {
 }
 
 // videosByID finds the known videos, each once, in the order requested.
-func (s *YouTube) videosByID(q *query) (found []valued) {
-	for _, id := range q.ids("id") {
-		if v := s.Charts.Video(id, s.day()); v != nil && !slices.Contains(found, valued(v)) {
-			found = append(found, v)
+func (s *YouTube) videosByID(q *query) (found []object) {
+	ids := q.ids("id")
+	for i, id := range ids {
+		if v := s.Charts.Video(id, s.day()); v != nil && !slices.Contains(ids[:i], id) {
+			found = append(found, v.values())
 		}
 	}
 	return found
 }
 
 // search finds the videos whose title contains every word of q.
-func (s *YouTube) search(q *query) []valued {
+func (s *YouTube) search(q *query) []object {
 	q.size(0)
 	words := strings.Fields(strings.ToLower(q.Get("q")))
 	return s.Charts.find(s.day(), func(v *Video) bool {
@@ -230,7 +235,7 @@ func (s *YouTube) search(q *query) []valued {
 }
 
 // channels finds the charts' channels by ID.
-func (s *YouTube) channels(q *query) (found []valued) {
+func (s *YouTube) channels(q *query) (found []object) {
 	const filters = "id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"
 	for _, id := range slices.Compact(q.ids(filters)) {
 		videos := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
@@ -239,23 +244,23 @@ func (s *YouTube) channels(q *query) (found []valued) {
 	return found
 }
 
-func videoCategories(q *query) (found []valued) {
+func videoCategories(q *query) (found []object) {
 	ids := q.list("id")
 	if q.region(""); len(ids) == 0 && !q.Has("regionCode") {
 		q.failFilter("id, regionCode")
 	}
 	for _, c := range categories() {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {
-			found = append(found, resource{"id": c[0], "title": c[1],
+			found = append(found, object{"id": c[0], "title": c[1],
 				"assignable": c[2] == "assignable"})
 		}
 	}
 	return found
 }
 
-func i18nRegions(*query) (found []valued) {
+func i18nRegions(*query) (found []object) {
 	for _, r := range regions() {
-		found = append(found, resource{"id": r[0], "name": r[2]})
+		found = append(found, object{"id": r[0], "name": r[2]})
 	}
 	return found
 }

@@ -43,17 +43,16 @@ func tsv(text string) [][]string {
 	return rows
 }
 
-// methodOf returns the method that a request calls. Media uploads use the paths of their methods.
-func methodOf(r *http.Request) (method, bool) {
+// methodOf returns the method that a request calls, or the zero method. Media uploads use the paths
+// of their methods.
+func methodOf(r *http.Request) method {
 	path := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/resumable"), "/upload")
-	all := methods()
-	i := slices.IndexFunc(all, func(m method) bool {
-		return m.route.MatchString(r.Method + " " + path)
-	})
-	if i < 0 {
-		return method{}, false
+	for _, m := range methods() {
+		if m.route.MatchString(r.Method + " " + path) {
+			return m
+		}
 	}
-	return all[i], true
+	return method{}
 }
 
 // emptyAnswer returns the response of a method that is priced but not served: no content, a bare

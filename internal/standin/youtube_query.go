@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -42,27 +41,6 @@ func (q *query) list(name string) []string {
 		}
 	}
 	return all
-}
-
-// checkParts requires at least one part, and only known ones.
-func (q *query) checkParts(supported []string) {
-	if len(q.parts) == 0 {
-		q.call.fail("missingRequiredParameter part", nil)
-	}
-	for _, p := range q.parts {
-		if !slices.Contains(supported, p) {
-			q.call.fail("unknownPart", nil)
-		}
-	}
-}
-
-// item returns a resource in the form of a document, with the requested parts.
-func (q *query) item(document string, values object) object {
-	item := q.call.doc(document, values)
-	maps.DeleteFunc(item, func(name string, _ any) bool {
-		return name != "kind" && name != "id" && !slices.Contains(q.parts, name)
-	})
-	return item
 }
 
 // size reads maxResults of a list with pages, by default 5, which must be between low and 50.

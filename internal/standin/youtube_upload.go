@@ -49,8 +49,19 @@ func (s *YouTube) upload(c *call, m method, q *query) {
 		up.readMetadata(c, c.r.Body)
 		s.begin(c, up)
 		return
-	case "multipart":
-		up.readMultipart(c)
+	case "multipart": // the resource, then the media
+		_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+		body := multipart.NewReader(c.r.Body, params["boundary"])
+		first, err := body.NextRawPart()
+		if err != nil {
+			c.failUpload("Missing end boundary in multipart body.")
+		}
+		up.readMetadata(c, first)
+		second, err := body.NextRawPart()
+		if err != nil {
+			c.fail("mediaBodyRequired", nil)
+		}
+		up.read(c, second)
 	default: // media: only the bytes
 		up.read(c, c.r.Body)
 	}
@@ -87,22 +98,6 @@ func (u *media) read(c *call, body io.Reader) (n int64) {
 		c.failUpload("The request body could not be read.")
 	}
 	return n
-}
-
-// readMultipart reads a body of two parts: the resource, then the media.
-func (u *media) readMultipart(c *call) {
-	_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	body := multipart.NewReader(c.r.Body, params["boundary"])
-	first, err := body.NextRawPart()
-	if err != nil {
-		c.failUpload("Missing end boundary in multipart body.")
-	}
-	u.readMetadata(c, first)
-	second, err := body.NextRawPart()
-	if err != nil {
-		c.fail("mediaBodyRequired", nil)
-	}
-	u.read(c, second)
 }
 
 // readMetadata reads the resource sent with an upload, which is optional.
