@@ -137,15 +137,7 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 // fill the gaps. Every error is an *Error with all problems, unless ctx ends while Load waits for a
 // pipe.
 func (s Search) Load(ctx context.Context) (*Config, error) {
-	r := newReader(s.Getenv)
-	if err := r.open(ctx, s); err != nil {
-		return nil, err
-	}
-	return r.read(ctx)
-}
-
-func newReader(getenv func(string) string) *reader {
-	return &reader{getenv: getenv, cfg: &Config{
+	r := &reader{getenv: s.Getenv, cfg: &Config{
 		YouTube: YouTube{Endpoint: "https://youtube.googleapis.com/"},
 		Ingest: Ingest{
 			Regions: []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
@@ -157,9 +149,9 @@ func newReader(getenv func(string) string) *reader {
 		Serve: Serve{Listen: DefaultServe},
 	}, credentials: make(map[string]bool),
 		jobNames: make(map[string]bool), jobOf: make(map[regions.Region]string)}
-}
-
-func (r *reader) read(ctx context.Context) (*Config, error) {
+	if err := r.open(ctx, s); err != nil {
+		return nil, err
+	}
 	jobs := r.configure(ctx)
 	if ctx.Err() != nil { // while waiting for the price list
 		return nil, context.Cause(ctx)

@@ -29,7 +29,10 @@ func (r *reader) credential(f fileCredential, at grammar.Place) Credential {
 	if c.Account.Endpoint != "" {
 		c.Account.Endpoint = withSlash(c.Account.Endpoint)
 	}
-	table := r.tableOf(&c, at.Key("upstream"))
+	table := r.table(c.Upstream, at.Key("upstream"))
+	if table != nil {
+		c.Upstream = table.Upstream
+	}
 	limited := map[string]bool{}
 	for i, l := range f.Limits {
 		if r.file.Full() {
@@ -161,11 +164,9 @@ func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs
 	if name == "" || table == nil {
 		return costs.Bucket{Name: name}
 	}
-	whole, ok := table.Bucket(name)
+	whole, _ := table.Bucket(name)
 	switch {
-	case !ok:
-		at.Add("no method draws on %q%s", words.Clip(name),
-			words.DidYouMean(name, table.BucketNames()))
+	case !knownBucket(name, table, at):
 		return costs.Bucket{Name: name}
 	case whole.Name == name:
 		return whole

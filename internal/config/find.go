@@ -28,24 +28,28 @@ type Search struct {
 
 // open finds the file and parses it.
 func (r *reader) open(ctx context.Context, s Search) error {
-	path := r.find(s)
-	if path == "" {
-		return r.parse(nil)
+	var data []byte
+	if path := r.find(s); path != "" {
+		var err error
+		if data = s.Text; data == nil {
+			data, err = ReadPipe(ctx, path, maxFileBytes)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, fs.ErrNotExist):
+			return fail(path, "no such file")
+		case err != nil:
+			return fail(path, "%v", reason(err))
+		}
+		r.cfg.File, r.dir = path, filepath.Dir(path)
 	}
-	data, err := s.Text, error(nil)
-	if data == nil {
-		data, err = ReadPipe(ctx, path, maxFileBytes)
+	file, problem := grammar.Parse(r.cfg.File, data)
+	if problem != nil {
+		return &Error{Problems: []Problem{*problem}}
 	}
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, fs.ErrNotExist):
-		return fail(path, "no such file")
-	case err != nil:
-		return fail(path, "%v", reason(err))
-	}
-	r.cfg.File, r.dir = path, filepath.Dir(path)
-	return r.parse(data)
+	r.file = file
+	return nil
 }
 
 // find returns the path of the file to read, or "". A file that is named, or that cannot be
@@ -84,13 +88,4 @@ func reason(err error) error {
 		return about.Err
 	}
 	return err
-}
-
-func (r *reader) parse(data []byte) error {
-	file, problem := grammar.Parse(r.cfg.File, data)
-	if problem != nil {
-		return &Error{Problems: []Problem{*problem}}
-	}
-	r.file = file
-	return nil
 }

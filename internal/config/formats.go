@@ -26,10 +26,14 @@ import (
 // schema returns the JSON Schema of quota.yaml.
 var schema = sync.OnceValue(func() *grammar.Schema {
 	return grammar.NewSchema(quotabudget.Schema, "", grammar.Formats{
-		"ledger":        ledger.CheckURL,
-		"catalog":       checkCatalog,
-		"endpoint":      checkEndpoint,
-		"request":       require(isRequest, "write http:// or https:// and a host, without a password"),
+		"ledger":   ledger.CheckURL,
+		"catalog":  checkCatalog,
+		"endpoint": discard(costs.ParseEndpoint),
+		"request": require(func(text string) bool {
+			u, err := url.Parse(text)
+			return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+				u.User == nil
+		}, "write http:// or https:// and a host, without a password"),
 		"name":          quota.CheckName,
 		"no key itself": require(func(string) bool { return false }, pastedKey),
 		"key variable":  checkKeyVariable,
@@ -38,7 +42,10 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 			"read arguments: let the job read it from a file of its own"),
 		"project": require(projectForm.MatchString,
 			"must be the ID of the project, such as my-project-1234, or its number"),
-		"mail":     require(isMail, "write an address alone, such as ops@example.org"),
+		"mail": require(func(text string) bool {
+			address, err := mail.ParseAddress(text)
+			return err == nil && address.Address == text && !strings.HasPrefix(text, "-")
+		}, "write an address alone, such as ops@example.org"),
 		"region":   discard(regions.Parse),
 		"timezone": discard(parseZone),
 		"schedule": discard(func(text string) (*schedule.Schedule, error) {
@@ -89,21 +96,6 @@ func checkCatalog(text string) error {
 	}
 	_, err := sqlite.ParseURL(text)
 	return err
-}
-
-func checkEndpoint(text string) error {
-	_, err := costs.ParseEndpoint(text)
-	return err
-}
-
-func isRequest(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
-}
-
-func isMail(text string) bool {
-	address, err := mail.ParseAddress(text)
-	return err == nil && address.Address == text && !strings.HasPrefix(text, "-")
 }
 
 func isNoKey(text string) bool { return !quota.LooksSecret(text) }

@@ -65,15 +65,11 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at, cut uint16, text string) {
 		from := min(int(at), len(whole))
 		data := whole[:from] + text + whole[min(from+int(cut), len(whole)):]
-		r := newReader(env("HOME", "/h"))
-		r.cfg.File = "quota.yaml"
-		err := r.parse([]byte(data))
+		s := Search{Getenv: env("HOME", "/h"), Path: "quota.yaml", Text: []byte(data)}
+		cfg, err := s.Load(t.Context())
 		if err == nil {
-			var cfg *Config
-			if cfg, err = r.read(t.Context()); err == nil {
-				runnable(t, cfg)
-				return
-			}
+			runnable(t, cfg)
+			return
 		}
 		var problem *Error
 		if !errors.As(err, &problem) || len(problem.Problems) == 0 ||

@@ -49,8 +49,7 @@ func (r *reader) sweep(f fileSweep, at grammar.Place) {
 	j := Job{Name: f.Name, Schedule: cmp.Or(f.Schedule, in.Schedule),
 		Pages: cmp.Or(f.Pages, in.Pages)}
 	j.Timezone, _ = parseZone(cmp.Or(f.Timezone, in.Timezone.String()))
-	r.jobName(f.Name, at.Key("name"))
-	r.refuseDefaultJob(f.Name, at.Key("name"))
+	r.jobName(f.Name, false, at.Key("name"))
 	j.Regions = r.regions(f.Regions, at.Key("regions"))
 	for _, region := range j.Regions {
 		if job, ok := r.jobOf[region]; ok {
@@ -103,15 +102,12 @@ func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regio
 	return byRegion
 }
 
-func (r *reader) jobName(name string, at grammar.Place) {
+// jobName reports a name that another job has, or, unless the job runs elsewhere, the sweep.
+func (r *reader) jobName(name string, elsewhere bool, at grammar.Place) {
 	if !firstNew(r.jobNames, name) {
 		at.Add("two jobs are named %s", words.Clip(name))
 	}
-}
-
-// refuseDefaultJob reports a job with the name of the sweep.
-func (r *reader) refuseDefaultJob(name string, at grammar.Place) {
-	if name == DefaultJob {
+	if name == DefaultJob && !elsewhere {
 		at.Add("%s is the job of the regions that are in no other: choose another name", DefaultJob)
 	}
 }

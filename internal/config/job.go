@@ -106,13 +106,6 @@ func (j OwnJob) Variables() (pairs []string) {
 	return pairs
 }
 
-// runsAny reports whether the daemon runs any of the jobs.
-func runsAny(jobs []fileJob) bool {
-	return len(jobs) == 0 || slices.ContainsFunc(jobs, func(j fileJob) bool {
-		return j.Elsewhere == ""
-	})
-}
-
 // ownJob checks a job. The reader must have read the credentials and their limits.
 func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	j := f.OwnJob
@@ -122,10 +115,7 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	if j.Pace, j.Unpaced = f.Pace, f.Pace != nil && f.Pace.none; j.Unpaced {
 		j.Pace = nil
 	}
-	r.jobName(j.Name, at.Key("name"))
-	if j.Elsewhere == "" {
-		r.refuseDefaultJob(j.Name, at.Key("name"))
-	}
+	r.jobName(j.Name, j.Elsewhere != "", at.Key("name"))
 	if j.Request.URL == "" {
 		j.Request = Request{}
 	}
@@ -141,7 +131,7 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	table := r.cfg.Table(cred)
 	j.Cost = r.jobCosts(f.Cost, cred, at.Key("cost"))
 	if j.Max.Bucket != "" {
-		jobBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
+		knownBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
 	}
 	if j.Pace != nil {
 		cred.Pace = j.Pace
@@ -159,7 +149,7 @@ func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (a
 		all.Method, all.Count, all.Learned = f.Method, cmp.Or(f.Count, 1), f.Learned
 		// 1 unit of a learned cost, until there is a history
 		costs := []quota.Cost{{Bucket: f.Bucket, Units: cmp.Or(f.Units, 1)}}
-		ok := f.Method != "" || jobBucket(f.Bucket, table, at.Key("bucket"))
+		ok := f.Method != "" || knownBucket(f.Bucket, table, at.Key("bucket"))
 		if f.Method != "" {
 			costs, all.Method, ok = methodCost(f, table, at)
 		}
@@ -210,7 +200,7 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	return units, id, true
 }
 
-func jobBucket(name string, table *costs.Table, at grammar.Place) bool {
+func knownBucket(name string, table *costs.Table, at grammar.Place) bool {
 	_, ok := table.Bucket(name)
 	if !ok && name != "" {
 		at.Add("no method draws on %q%s", words.Clip(name),

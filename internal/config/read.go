@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"quotabudget/internal/costs"
@@ -80,8 +81,11 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	case top.Has("ingest"):
 		c.Ingest.Scheduled = true
 		r.ingest(f.Ingest, top.Key("ingest"))
-	case top.Has("jobs") && runsAny(f.Jobs): // without ingest:, the file has only jobs
-		c.Ingest.Regions = nil
+	case top.Has("jobs"): // without ingest:, the file has only jobs
+		runs := func(j fileJob) bool { return j.Elsewhere == "" }
+		if len(f.Jobs) == 0 || slices.ContainsFunc(f.Jobs, runs) {
+			c.Ingest.Regions = nil
+		}
 	}
 	if top.Has("serve") {
 		r.serve(f.Serve, top.Key("serve"))
@@ -102,7 +106,7 @@ func (r *reader) environment() {
 	}{
 		{"QUOTA_LEDGER", &r.cfg.Ledger, ledger.CheckURL},
 		{"QUOTA_CATALOG", &r.cfg.Catalog, checkCatalog},
-		{"YOUTUBE_ENDPOINT", &r.cfg.YouTube.Endpoint, checkEndpoint},
+		{"YOUTUBE_ENDPOINT", &r.cfg.YouTube.Endpoint, discard(costs.ParseEndpoint)},
 	} {
 		text := r.getenv(v.name)
 		if text == "" {

@@ -53,6 +53,10 @@ func (r *reader) serve(f *fileServe, at grammar.Place) {
 	}
 	s.Limits = rules(f, at)
 	s.Known.Keys = keys(f, s.Limits, at.Key("keys"))
+	limitsLinks := func(l limit.Rule) bool { // of every client
+		return slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
+			l.By != limit.ByOrganisation
+	}
 	if s.Public && !slices.ContainsFunc(s.Limits, limitsLinks) {
 		s.Limits = append(s.Limits, limit.Rule{
 			Policy: limit.Policy{Name: "default.links", // no configured name has a dot
@@ -60,12 +64,6 @@ func (r *reader) serve(f *fileServe, at grammar.Place) {
 			Routes: []string{linksRoute}, By: limit.ByClient, Cost: 1,
 			Open: f.WhenUnreachable == whenOpen})
 	}
-}
-
-// limitsLinks reports whether a limit covers every client's short links.
-func limitsLinks(l limit.Rule) bool {
-	return slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
-		l.By != limit.ByOrganisation
 }
 
 // keys sets the API keys of callers.

@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
-	"quotabudget/internal/words"
 )
 
 // Upstream configures an upstream of the price list.
@@ -51,7 +49,7 @@ func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
 	}
 	r.cfg.Upstreams = map[string]Upstream{}
 	for _, name := range at.Keys() {
-		r.knownUpstream(name, at.Key(name))
+		r.table(name, at.Key(name))
 		r.cfg.Upstreams[name] = Upstream{withSlash(all[name].Endpoint)}
 		if name == usualUpstream {
 			r.cfg.YouTube.Endpoint = all[name].Endpoint
@@ -59,27 +57,16 @@ func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
 	}
 }
 
-func (r *reader) knownUpstream(name string, at grammar.Place) {
-	if r.cfg.Prices == nil || name == "" {
-		return
-	}
-	if names := r.cfg.Prices.Upstreams(); !slices.Contains(names, name) {
-		at.Add("no upstream %q in the price list%s: it has %s", words.Clip(name),
-			words.DidYouMean(name, names), strings.Join(names, ", "))
-	}
-}
-
-// tableOf returns the price list of a credential's upstream, nil if there is none to check against.
-func (r *reader) tableOf(c *Credential, at grammar.Place) *costs.Table {
-	r.knownUpstream(c.Upstream, at)
+// table returns the price list of an upstream, nil if there is none to check against.
+func (r *reader) table(upstream string, at grammar.Place) *costs.Table {
 	if r.cfg.Prices == nil {
 		return nil
 	}
-	t, err := r.cfg.Prices.Upstream(c.Upstream)
+	t, err := r.cfg.Prices.Upstream(upstream)
 	if err != nil {
+		at.Add("%v", err)
 		return nil
 	}
-	c.Upstream = t.Upstream
 	return t
 }
 

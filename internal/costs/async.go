@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"quotabudget/internal/costs/formula"
@@ -38,22 +37,6 @@ func (q Quote) Async() bool { return q.rules != nil && q.rules.async != nil }
 // headers of requests that poll for it.
 func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
 	return q.rules.async.Lapse, maps.Clone(q.rules.async.Headers)
-}
-
-// end determines whether the call has ended, and where its usage is reported if not in this
-// response.
-func (o *Observation) end(out *Outcome, env formula.Env) {
-	p := o.quote.rules.async
-	path, target := p.Poll, &out.Pending
-	if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
-		path, target = p.Results, &out.Results
-	}
-	if path == nil {
-		return
-	}
-	if text, err := path.String(env); err == nil && strings.HasPrefix(text, "/") {
-		*target = text
-	}
 }
 
 // ObserveLines returns an Observation of the results of an asynchronous call, in which each line is

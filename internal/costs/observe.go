@@ -182,7 +182,15 @@ func (o *Observation) Close() Outcome {
 		o.addUsage()
 	}
 	o.cut = o.cut && !json.Valid(trimBody(o.body)) // valid JSON is complete
-	return o.outcome()
+	env, out := o.names(), Outcome{Unlisted: o.unlisted}
+	o.quote.useResponse(env, &out)
+	out.Refusal = o.refusal(env)
+	out.Lessons, out.Unread = o.lessons(o.doc, env)
+	if out.Refusal != nil && out.Refusal.Unread != "" {
+		out.Unread = union(out.Unread, []string{out.Refusal.Unread})
+	}
+	o.settle(&out, env)
+	return out
 }
 
 func (o *Observation) refusal(env formula.Env) *Refusal {
@@ -271,7 +279,15 @@ func (o *Observation) settle(out *Outcome, env formula.Env) {
 		return
 	}
 	if p := rules.async; p != nil && o.status < 300 {
-		o.end(out, env)
+		path, target := p.Poll, &out.Pending // where the usage is reported if not here
+		if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
+			path, target = p.Results, &out.Results
+		}
+		if path != nil {
+			if text, err := path.String(env); err == nil && strings.HasPrefix(text, "/") {
+				*target = text
+			}
+		}
 	}
 	free := rules.free != nil && o.sums == nil && rules.free.Holds(env)
 	for _, held := range o.quote.Costs {

@@ -201,8 +201,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 		}
 	}
 	certain = min(certain, cost.Most)
-	q.Certain[cost.Bucket] = certain
-	cost.Units = cost.Most
+	q.Certain[cost.Bucket], cost.Units = certain, cost.Most
 	if q.learn(h, cost.Bucket, certain, learned) {
 		if cost.Units, err = h.Estimate.Units(q.env); err != nil {
 			return cost, err

@@ -78,7 +78,12 @@ func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.P
 		r.fact(e.key, e.value, at.Key("split").Pair(i))
 	}
 	for i, e := range f.Numbers {
-		r.number(e.key, e.value, at.Key("numbers").Pair(i))
+		at := at.Key("numbers").Pair(i)
+		if r.free(e.key, at) {
+			if r.compile(&e.value, formula.Request, formula.Number, at); e.value != nil {
+				t.numbers = append(t.numbers, e)
+			}
+		}
 	}
 	for i, e := range f.Buckets {
 		r.bucket(e.key, e.value, at.Key("buckets").Pair(i))

@@ -50,6 +50,11 @@ type learning struct {
 	window quota.Window // parsed; zero if the list has none
 }
 
+// formulas returns the rule's expressions. Some are nil.
+func (l learning) formulas() []*formula.Formula {
+	return []*formula.Formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
+}
+
 // place locates a value in a response: in a header, at a path in its JSON, or by an expression.
 type place struct {
 	Header, Path string

@@ -50,15 +50,6 @@ func (r *reader) fact(name string, f fact, at grammar.Place) {
 	}
 }
 
-func (r *reader) number(name string, value *formula.Formula, at grammar.Place) {
-	if !r.free(name, at) {
-		return
-	}
-	if r.compile(&value, formula.Request, formula.Number, at); value != nil {
-		r.table.numbers = append(r.table.numbers, entry[*formula.Formula]{name, value})
-	}
-}
-
 // free reports whether a name is still unused in expressions, and adds a problem if not.
 func (r *reader) free(name string, at grammar.Place) bool {
 	if wordForm.MatchString(name) && !r.names[name] && !formula.Reserved(name) {

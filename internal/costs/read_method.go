@@ -24,7 +24,7 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	}
 	for _, text := range f.Route {
 		if verb, path, _ := strings.Cut(text, " "); strings.HasPrefix(path, "/") {
-			m.routes = append(m.routes, newRoute(verb, path, id))
+			m.routes = append(m.routes, route{verb, strings.Split(path[1:], "/"), id})
 			m.Verb, m.Path = cmp.Or(m.Verb, verb), cmp.Or(m.Path, path)
 		}
 	}
@@ -172,16 +172,16 @@ func (r *reader) addRoutes(m *Method, at grammar.Place) {
 	if m.Upload {
 		for _, form := range slices.Clone(m.routes) {
 			for _, prefix := range r.table.Uploads {
-				path := prefix + "/" + strings.Join(form.words, "/")
-				m.routes = append(m.routes, newRoute(form.verb, path, m.ID))
+				words := append(strings.Split(prefix[1:], "/"), form.words...)
+				m.routes = append(m.routes, route{form.verb, words, m.ID})
 			}
 		}
 	}
 	for _, route := range m.routes {
-		shape := route.verb + " " + nameForm.ReplaceAllString(strings.Join(route.words, "/"), "{")
+		path := strings.Join(route.words, "/")
+		shape := route.verb + " " + nameForm.ReplaceAllString(path, "{")
 		if other, ok := r.shapes[shape]; ok {
-			at.Add("methods %s and %s share the route %s /%s", other, m.ID, route.verb,
-				strings.Join(route.words, "/"))
+			at.Add("methods %s and %s share the route %s /%s", other, m.ID, route.verb, path)
 		}
 		r.shapes[shape] = m.ID
 	}

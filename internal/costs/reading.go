@@ -107,20 +107,6 @@ func (o *Observation) names() formula.Env {
 	return env
 }
 
-// outcome returns the outcome of the call.
-func (o *Observation) outcome() (out Outcome) {
-	env := o.names()
-	out.Unlisted = o.unlisted
-	o.quote.useResponse(env, &out)
-	out.Refusal = o.refusal(env)
-	out.Lessons, out.Unread = o.lessons(o.doc, env)
-	if out.Refusal != nil && out.Refusal.Unread != "" {
-		out.Unread = union(out.Unread, []string{out.Refusal.Unread})
-	}
-	o.settle(&out, env)
-	return out
-}
-
 // union appends to a list the items of more that it lacks.
 func union[T comparable](list, more []T) []T {
 	for _, v := range more {

@@ -31,7 +31,9 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 	said := t.Errors.read(body)
 	said.fill(env, status, h, len(body))
 	for _, rule := range t.Refusals {
-		if rule.holds(status, env) {
+		in := func(s statusRange) bool { return s.least <= status && status <= s.most }
+		applies := slices.ContainsFunc(rule.Status, in) || len(rule.Status) == 0 && status >= 300
+		if applies && (rule.Where == nil || rule.Where.Holds(env)) {
 			return t.refused(rule, said, env, h)
 		}
 	}
@@ -48,16 +50,6 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 	return said.refusal(Permanent)
 }
 
-// holds reports whether the rule applies to the response.
-func (f refusing) holds(status int, env formula.Env) bool {
-	in := func(s statusRange) bool { return s.least <= status && status <= s.most }
-	if len(f.Status) == 0 && status < 300 ||
-		len(f.Status) > 0 && !slices.ContainsFunc(f.Status, in) {
-		return false
-	}
-	return f.Where == nil || f.Where.Holds(env)
-}
-
 // ofSuccess reports whether the rule applies to a status below 300.
 func (f refusing) ofSuccess() bool {
 	return slices.ContainsFunc(f.Status, func(s statusRange) bool { return s.least < 300 })
@@ -69,9 +61,8 @@ func (t *Table) refusesSuccess() bool { return slices.ContainsFunc(t.Refusals, r
 // readsAnswers reports whether responses to calls of known price are also read.
 func (t *Table) readsAnswers() bool {
 	return t.refusesSuccess() || slices.ContainsFunc(t.Learn, func(l learning) bool {
-		formulas := []*formula.Formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
 		return l.Limit.Path+l.Used.Path+l.Remaining.Path+l.Reset.Path != "" ||
-			anyUses(formulas, "answer", "count", "usage")
+			anyUses(l.formulas(), "answer", "count", "usage")
 	})
 }
 
@@ -172,7 +163,12 @@ func (form errorForm) read(body []byte) said {
 		s.message = fmt.Sprintf("the error is longer than %d bytes", untrusted.MaxError)
 		return s
 	case len(body) == 0 || body[0] != '{' && body[0] != '[':
-		s.message = title(body)
+		s.message = string(body) // a line of text
+		if m := titleForm.FindSubmatch(body); m != nil {
+			s.message = string(m[1])
+		} else if bytes.HasPrefix(body, []byte("<")) {
+			s.message = ""
+		}
 		return s
 	case !json.Valid(body):
 		s.cut = true
@@ -308,15 +304,5 @@ func (p place) text(h http.Header, doc any) (string, bool) {
 	return formula.FindText(doc, p.Path)
 }
 
+// titleForm matches the title of a page.
 var titleForm = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-
-// title returns the message of a body that is not JSON: the title of a page, or a line of text.
-func title(body []byte) string {
-	if m := titleForm.FindSubmatch(body); m != nil {
-		return string(m[1])
-	}
-	if bytes.HasPrefix(body, []byte("<")) {
-		return ""
-	}
-	return string(body)
-}

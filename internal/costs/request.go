@@ -29,7 +29,15 @@ func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Line
 	for name, values := range r.URL.Query() {
 		query[name] = strings.Join(values, ",")
 	}
-	env := formula.Env{formula.Day: t.Day(), methodFact: m.ID, "query": query, "path": m.values(r),
+	var path map[string]string // values of the route's {names}
+	parts := partsOf(r.URL.EscapedPath())
+	for _, at := range m.routes {
+		if values, _, ok := at.match(parts); ok {
+			path = values
+			break
+		}
+	}
+	env := formula.Env{formula.Day: t.Day(), methodFact: m.ID, "query": query, "path": path,
 		"header": lineOf(r.Header), "body_bytes": size, "body": doc,
 		"count": func(path string) any { return float64(formula.Count(doc, path)) },
 		"lines": lines.names()}
@@ -76,17 +84,6 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 		return nil, fmt.Errorf("its body cannot be read: %w", err)
 	}
 	return doc, nil
-}
-
-// values returns the values of the route's {names} in the request's path.
-func (m Method) values(r *http.Request) map[string]string {
-	parts := partsOf(r.URL.EscapedPath())
-	for _, at := range m.routes {
-		if values, _, ok := at.match(parts); ok {
-			return values
-		}
-	}
-	return nil
 }
 
 // Bounds of a multipart body.

@@ -66,8 +66,9 @@ func (t *Table) Method(r *http.Request) (string, error) {
 	}
 	verb, byVerb := cmp.Or(r.Method, http.MethodGet), t.routesAt(at)
 	if over := r.Header.Values(Override); len(over) > 0 {
+		get := byVerb[http.MethodGet]
 		if verb != http.MethodPost || !slices.Equal(over, []string{http.MethodGet}) ||
-			!t.takesOverride(byVerb[http.MethodGet]) {
+			get == "" || !slices.Contains(t.Override, get[strings.LastIndex(get, ".")+1:]) {
 			return "", &AmbiguousError{"X-HTTP-Method-Override is not taken on " +
 				words.Clip(verb+" "+at)}
 		}
@@ -92,12 +93,6 @@ func CheckQuery(raw string) error {
 		return &AmbiguousError{"its query is unclear: write %25 for % and %3B for ;"}
 	}
 	return nil
-}
-
-// takesOverride reports whether the upstream also accepts a call of the method as POST, by the last
-// word of the method's ID.
-func (t *Table) takesOverride(id string) bool {
-	return id != "" && slices.Contains(t.Override, id[strings.LastIndex(id, ".")+1:])
 }
 
 // routesAt returns the methods of the narrowest routes that match an escaped path, by verb.
@@ -209,10 +204,6 @@ type route struct {
 	verb   string
 	words  []string
 	method string
-}
-
-func newRoute(verb, path, method string) route {
-	return route{verb, strings.Split(path[1:], "/"), method}
 }
 
 // pathForm matches a path of words, {name} for one segment, {name}:word for a segment that ends in

@@ -37,12 +37,9 @@ func (p *rules) vary() bool {
 
 // use reports whether the price of a call depends on a table.
 func (p *rules) use(table string) bool {
-	for _, h := range p.holds {
-		if h.Estimate.Uses(table) || p.settles[h.bucket] != nil && p.settles[h.bucket].Uses(table) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.holds, func(h holding) bool {
+		return anyUses([]*formula.Formula{h.Estimate, p.settles[h.bucket]}, table)
+	})
 }
 
 // holding is an estimate of a call's cost. Most is its upper bound, or nil if the estimate implies
@@ -123,7 +120,7 @@ func (m *Method) formulas() (request, response []*formula.Formula) {
 func (t *Table) factsOfAnswers() (facts []string) {
 	used := []*formula.Formula{t.Errors.Metric, t.Errors.Since}
 	for _, l := range t.Learn {
-		used = append(used, l.Where, l.Limit.units, l.Used.units, l.Remaining.units)
+		used = append(used, l.formulas()...)
 	}
 	for _, f := range t.Refusals {
 		used = append(used, f.Where)

@@ -58,11 +58,22 @@ func (s *Schema) check(f *File, value any) {
 		return
 	}
 	all := leaves(invalid)
-	// The library goes through keys in random order.
+	// The library goes through keys in random order. For an empty string, the format is the lesser
+	// problem.
+	order := func(e *jsonschema.ValidationError) (formatLast int, dependent string) {
+		switch k := e.ErrorKind.(type) {
+		case *kind.Format:
+			return 1, ""
+		case *kind.DependentRequired:
+			return 0, k.Prop // the key that requires another one
+		}
+		return 0, ""
+	}
 	slices.SortStableFunc(all, func(a, b *jsonschema.ValidationError) int {
-		return cmp.Or(cmp.Compare(formatLast(a), formatLast(b)),
-			slices.Compare(a.InstanceLocation, b.InstanceLocation),
-			cmp.Compare(dependentKey(a), dependentKey(b)))
+		lastA, keyA := order(a)
+		lastB, keyB := order(b)
+		return cmp.Or(lastA-lastB, slices.Compare(a.InstanceLocation, b.InstanceLocation),
+			cmp.Compare(keyA, keyB))
 	})
 	for _, e := range all {
 		at := f.Top()
@@ -75,22 +86,6 @@ func (s *Schema) check(f *File, value any) {
 		}
 		s.report(at, e)
 	}
-}
-
-// formatLast orders the errors at one value. For an empty string, the format is the lesser problem.
-func formatLast(e *jsonschema.ValidationError) int {
-	if _, ok := e.ErrorKind.(*kind.Format); ok {
-		return 1
-	}
-	return 0
-}
-
-// dependentKey returns the key that requires another one, or "" for an error of another kind.
-func dependentKey(e *jsonschema.ValidationError) string {
-	if k, ok := e.ErrorKind.(*kind.DependentRequired); ok {
-		return k.Prop
-	}
-	return ""
 }
 
 // leaves returns the innermost errors. Among alternatives it follows the one that matches the
