@@ -25,6 +25,7 @@ type Event struct {
 	Percent    int64 // share of the limit
 	Text       string
 
+	id    string        // of its notification, set when it is sent
 	at    time.Time     // ledger time
 	lasts time.Duration // time until it may be sent again
 	ends  time.Time     // end of its window; zero for a sliding one
@@ -43,28 +44,35 @@ func (e Event) claim(target string) string {
 	return "notify/" + target + "/" + hex.EncodeToString(sum[:12])
 }
 
-// id returns the ID of the notification. It is the same on every host and for every attempt in one
-// window, so that a receiver can drop duplicates.
-func (e Event) id() string {
-	window := e.ends
-	if window.IsZero() {
-		window = e.at.Truncate(e.lasts)
+// window returns the end of the event's window. Sliding windows have none: their time is divided
+// into periods of the length of a window, and window returns the beginning of the current one.
+func (e Event) window() time.Time {
+	if e.ends.IsZero() {
+		return e.at.Truncate(e.lasts)
 	}
+	return e.ends
+}
+
+// nameID sets the ID of the notification. It is the same on every host and for every attempt in
+// one window, so that a receiver can drop duplicates.
+func (e *Event) nameID(window time.Time) {
 	text := e.Credential + "\x00" + e.claim("") + "\x00" + window.UTC().String()
 	sum := sha256.Sum256([]byte(text))
-	return "msg_" + hex.EncodeToString(sum[:12])
+	e.id = "msg_" + hex.EncodeToString(sum[:12])
 }
 
 // events returns the events that hold now. A quick look returns only those that need nothing but
 // the usage of the buckets.
 func events(ctx context.Context, src report.Source, quick bool) (all []Event, err error) {
 	n := src.Config.Notify
+	var now time.Time
 	wants := func(name string) bool { return slices.Contains(n.On, name) }
 	for _, c := range src.Config.Credentials {
 		usage, err := src.Usage(ctx, c)
 		if err != nil {
 			return all, err
 		}
+		now = usage.At
 		for _, b := range usage.Buckets {
 			for _, l := range b.Limits {
 				all = append(all, reached(src, c, b, l, usage.At)...)
@@ -78,7 +86,7 @@ func events(ctx context.Context, src report.Source, quick bool) (all []Event, er
 		}
 	}
 	if !quick && wants(config.OnStalePrices) {
-		all = append(all, stalePrices(src)...)
+		all = append(all, stalePrices(src, now)...)
 	}
 	if !quick && wants(config.OnForecast) {
 		short, err := forecasts(ctx, src)
@@ -151,7 +159,7 @@ func unpriced(ctx context.Context, src report.Source, c config.Credential, now t
 }
 
 // stalePrices returns an event for each upstream whose prices are too old, once a month.
-func stalePrices(src report.Source) (all []Event) {
+func stalePrices(src report.Source, now time.Time) (all []Event) {
 	var seen []string
 	for _, c := range src.Config.Credentials {
 		t := src.Config.Table(c)
@@ -162,7 +170,7 @@ func stalePrices(src report.Source) (all []Event) {
 		all = append(all, Event{Name: config.OnStalePrices, Credential: c.Name,
 			Text: fmt.Sprintf("the newest price of %s is of %s: compare the list with the upstream's "+
 				"page; quotactl doctor names the list", t.Upstream, t.Date),
-			at: time.Now(), lasts: 30 * 24 * time.Hour, about: t.Upstream + " " + t.Date})
+			at: now, lasts: 30 * 24 * time.Hour, about: t.Upstream + " " + t.Date})
 	}
 	return all
 }

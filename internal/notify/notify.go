@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -150,17 +151,42 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 	if err != nil || state != quota.ClaimWon {
 		return false, nil
 	}
+	if err := identify(ctx, claims, c, &e); err != nil {
+		return false, nil
+	}
 	if _, err = retried(ctx, func() (string, error) { return t.deliver(ctx, e) }); err != nil {
 		return true, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	n.Log.Log(ctx, n.level, "notification sent", "to", t.name, "event", e.Name,
-		"credential", e.Credential, "id", e.id())
+		"credential", e.Credential, "id", e.id)
 	n.done(ctx, claims, c, e.lasts)
 	for _, lower := range e.lower {
 		c.Name = lower.claim(t.name)
 		n.done(ctx, claims, c, e.lasts)
 	}
 	return true, nil
+}
+
+// identify sets the ID of an event's notification. In a sliding window, it is made of the period of
+// the first attempt. The holder of a second claim names this period. The claim lapses before the
+// event may be sent again, so another holder can only name the period before the current one:
+//
+//	23:59:40  a finds 80 % of 24h used, claims the ID of the 1st of June, sends, and is killed
+//	00:00:40  b finds the ID of the 1st claimed, and sends with that ID
+func identify(ctx context.Context, claims quota.Claims, c quota.Claim, e *Event) error {
+	window := e.window()
+	if e.ends.IsZero() {
+		c.Name, c.Holder, c.TTL = c.Name+"/id", strconv.FormatInt(window.Unix(), 10), e.lasts-lease
+		state, err := claims.Claim(ctx, c)
+		if err != nil {
+			return err
+		}
+		if state == quota.ClaimHeld {
+			window = window.Add(-e.lasts)
+		}
+	}
+	e.nameID(window)
+	return nil
 }
 
 // retried calls do up to tries times, until it succeeds or fails permanently.

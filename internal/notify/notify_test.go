@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -263,23 +264,43 @@ func TestMarkFails(t *testing.T) {
 	}
 }
 
-// TestForecastID: a forecast for the time up to a reset has the same ID whenever it is sent.
-func TestForecastID(t *testing.T) {
+// TestID: all attempts to send a notification have the same ID, also on both sides of the
+// boundaries that number the notifications of a sliding window. The next notification has another.
+func TestID(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t, true, "  on: [forecast]\n"+
-		"ingest: {regions: [US, GB], pages: 4, schedule: '*/10 * * * *', stagger: 0s}")
-	day, err := quota.ParseWindow("day", "UTC")
-	must(t, err)
-	e.cfg.Credentials[0].Limits[0].Window = day
-	noon := time.Now().Truncate(24 * time.Hour).Add(12 * time.Hour)
-	e.answers = []http.HandlerFunc{answer(401)}
-	for i := range 2 {
-		e.redis.SetNow(t, noon.Add(time.Duration(i)*61*time.Second))
-		e.host().Look(t.Context(), look, false)
-	}
-	e.sent("default")
-	if len(slices.Compact(e.ids)) != 1 {
-		t.Errorf("IDs %q", e.ids)
+	const midnight, noon = 24 * time.Hour, 12 * time.Hour
+	for name, c := range map[string]struct {
+		window, zone, event string
+		first               time.Duration // time of the first attempt, after a midnight
+	}{
+		"forecast, day":    {"day", "UTC", "  on: [forecast]", noon},
+		"limit, 24h":       {"24h", "", "  at: [80%]", midnight - 30*time.Second},
+		"limit, 24h, noon": {"24h", "", "  at: [80%]", noon},
+		"limit, 1m":        {"1m", "", "  at: [80%]", midnight - 30*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, true, c.event+"\n"+
+				"ingest: {regions: [US, GB], pages: 4, schedule: '* * * * *', stagger: 0s}")
+			window, err := quota.ParseWindow(c.window, c.zone)
+			must(t, err)
+			e.cfg.Credentials[0].Limits[0].Window = window
+			e.answers = []http.HandlerFunc{answer(401), answer(401)}
+			day := time.Now().Truncate(24 * time.Hour)
+			for i, after := range []time.Duration{0, 61 * time.Second, 122 * time.Second,
+				25 * time.Hour} {
+				e.redis.SetNow(t, day.Add(c.first+after))
+				if i%3 == 0 || c.window == "1m" {
+					e.spend(80)
+				}
+				e.host().Look(t.Context(), look, false)
+			}
+			e.sent("default", "default")
+			if ids := e.ids; len(ids) != 4 || ids[0] != ids[1] || ids[1] != ids[2] ||
+				ids[2] == ids[3] {
+				t.Errorf("IDs %q", ids)
+			}
+		})
 	}
 }
 
@@ -358,7 +379,11 @@ func TestSecretsAreNotShown(t *testing.T) {
 		!strings.Contains(got, "responds with 404") {
 		t.Error(got)
 	}
-	e.receiver.Close()
+	// Nothing listens on the local port of a connection, and no other process can take it.
+	conn, err := net.Dial("tcp", e.receiver.Listener.Addr().String())
+	must(t, err)
+	defer conn.Close()
+	e.cfg.Notify.URL = "http://" + conn.LocalAddr().String() + "/services/T012345"
 	if got := e.results(); strings.Contains(got, "T012345") || !strings.Contains(got, "refused") {
 		t.Error(got)
 	}

@@ -79,7 +79,7 @@ func (e Event) json() []byte {
 	if until.IsZero() {
 		until = e.at.Add(e.lasts)
 	}
-	m := message{Text: inert.Replace(words.Plain(e.Text)), ID: e.id(), Event: e.Name,
+	m := message{Text: inert.Replace(words.Plain(e.Text)), ID: e.id, Event: e.Name,
 		At: words.Time(e.at), Credential: e.Credential, Bucket: e.Bucket, Limit: e.Limit,
 		Percent: e.Percent, Until: words.Time(until)}
 	text, err := json.Marshal(m)
@@ -102,7 +102,7 @@ func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "quotabudget")
-	if err := w.sign(r.Header, e.id(), time.Now(), body); err != nil {
+	if err := w.sign(r.Header, e.id, time.Now(), body); err != nil {
 		return "", backoff.Permanent(err)
 	}
 	response, text, err := untrusted.Fetch(http.Client{}, r, 4<<10)
@@ -191,7 +191,7 @@ func (e Event) mail(address string) []byte {
 	return fmt.Appendf(nil, "To: %s\nSubject: %s\nMessage-ID: <%s@quotabudget>\n"+
 		"Auto-Submitted: auto-generated\nMIME-Version: 1.0\n"+
 		"Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n%s\n",
-		address, mime.QEncoding.Encode("utf-8", subject), e.id(), text)
+		address, mime.QEncoding.Encode("utf-8", subject), e.id, text)
 }
 
 // run runs a program, and returns the end of its output.
@@ -241,8 +241,9 @@ func Test(ctx context.Context, cfg *config.Config, environ []string) (all []Resu
 	now := time.Now()
 	e := Event{Name: "test", Text: "this is a test: quotactl notify test has sent it", at: now,
 		ends: now}
+	e.nameID(now)
 	for _, t := range targets(cfg, environ) {
-		r := Result{Target: t.name, To: t.to, ID: e.id()}
+		r := Result{Target: t.name, To: t.to, ID: e.id}
 		answer, err := t.deliver(ctx, e)
 		r.Answer, r.Sent = answer, err == nil
 		if err != nil {
