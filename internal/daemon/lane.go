@@ -27,8 +27,10 @@ type lane struct {
 	done    chan struct{} // closed when it has ended
 
 	missed []missed                  // run first; those that have not run yet
+	recent *schedule.Tick            // came so shortly before the start that its mark may follow
 	turn   *turn                     // of the first missed tick, until its first attempt
 	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
+	freed  time.Time                 // when it was last released, or seen leased
 	marked atomic.Int64              // the newest marked tick, in Unix ns
 	isNext bool                      // this daemon holds nextClaim
 	// the current tick came while no daemon ran, so it is marked only when done
@@ -93,7 +95,7 @@ func (l *lane) policy() Policy { return l.Work.policy() }
 // succeed continues where the lane of the previous configuration ended, with the missed ticks that
 // it has not run.
 func (l *lane) succeed(before *lane) {
-	l.missed = before.missed
+	l.missed, l.recent = before.missed, before.recent
 	until := before.until
 	if len(l.missed) > 0 {
 		until = before.since
@@ -127,8 +129,11 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 			lost = l.wasMarked(ctx, tick)
 		}
 		late := n == 0 && l.policy().CatchUp && earlier.newest.Before(tick.At)
-		if !whole && (lost || late) {
+		switch {
+		case !whole && (lost || late):
 			ticks = append(ticks, missed{tick, lost})
+		case !whole && n == 0 && now.Sub(tick.At) < 2*markAfter:
+			l.recent = new(tick)
 		}
 		tick, ok = l.Prev(tick.At.Add(-time.Nanosecond))
 	}
@@ -138,6 +143,20 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 
 // looksBack is the maximum number of ticks that findMissed checks.
 const looksBack = 50
+
+// isLost adds the recent tick to the missed ones, if another daemon has marked it since this one
+// started and has not run it yet.
+func (l *lane) isLost(ticks, ctx context.Context) bool {
+	if l.recent == nil || !pauseUntil(ticks, l.recent.At.Add(2*markAfter), time.Now) {
+		return false
+	}
+	tick := *l.recent
+	l.recent = nil
+	if l.wasMarked(ctx, tick) {
+		l.missed = []missed{{tick, true}}
+	}
+	return len(l.missed) > 0
+}
 
 // refresh applies the configuration in force. A lane that is gone or whose ticks have changed
 // keeps its own.
@@ -166,7 +185,7 @@ func (l *lane) run(ticks, ctx context.Context) {
 }
 
 func (l *lane) loop(ticks, ctx context.Context) {
-	for len(l.missed) > 0 {
+	for len(l.missed) > 0 || l.isLost(ticks, ctx) {
 		if !l.runLate(ticks, ctx, l.missed[0]) {
 			return
 		}

@@ -95,6 +95,56 @@ func TestRestart_Starved(t *testing.T) {
 	})
 }
 
+// TestRestart_NoGap: a tick that a crash interrupted is run again even if another daemon's runs take
+// nearly the whole interval, so that each ends just before the next one begins on time.
+func TestRestart_NoGap(t *testing.T) {
+	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
+		open := func() *proc {
+			p := w.open(lanes(t, "@every 3s", "UTC", "US", 0)...)
+			p.config.Lease = 3 * time.Second
+			return p
+		}
+		w.set(func(_ *proc, r *http.Request) { slow(r, time.Hour) })
+		killed := open().start()
+		time.Sleep(3200 * time.Millisecond)
+		killed.crash() // at 19:00:02.2
+		w.set(func(_ *proc, r *http.Request) { slow(r, 1400*time.Millisecond) })
+		time.Sleep(2300 * time.Millisecond)
+		waiting := open().start() // at 19:00:04.5, when the lane is still leased
+		time.Sleep(100 * time.Millisecond)
+		waiting.mute.Store(true)
+		time.Sleep(11900 * time.Millisecond)
+		open().start() // at 19:00:16.5, when 19:00:00 is too old to be found
+		time.Sleep(2 * time.Second)
+		waiting.mute.Store(false)
+		time.Sleep(time.Minute)
+		w.expectRun("US", 0)
+	})
+}
+
+// TestRestart_BeforeMark: a tick that waits for its turn and is marked just after another daemon
+// has started is not lost, if the first daemon is then killed.
+func TestRestart_BeforeMark(t *testing.T) {
+	atNoon(t, func(w *env) {
+		all := lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)
+		first := w.open(all...)
+		w.set(func(p *proc, r *http.Request) {
+			if p == first {
+				<-r.Context().Done()
+			}
+		})
+		first.start()
+		time.Sleep(1500 * time.Millisecond) // 19:00:00.5
+		second := w.open(all...).start()
+		time.Sleep(time.Second)
+		first.crash()
+		second.stopAfter(10 * time.Minute)
+		for _, region := range strings.Fields("US GB DE FR IN") {
+			w.expectRun(region, 0)
+		}
+	})
+}
+
 // TestRestart_Waiting: a tick that waits for its jitter or a turn when its daemon dies is not
 // lost.
 func TestRestart_Waiting(t *testing.T) {

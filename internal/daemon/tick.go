@@ -67,7 +67,9 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	if waited || late { // the tick is probably done: its mark shows that without a lease
 		state, err = l.mark(ctx, tick)
 	}
-	if late && err == nil && state != quota.ClaimDone {
+	// A daemon that waits for the lane looks every second, too seldom for a gap between two runs.
+	noGap := time.Since(l.freed) < 2*time.Second
+	if (late || noGap) && err == nil && state != quota.ClaimDone {
 		var free bool
 		if free, err = l.mayLease(ctx, missed && waited); err == nil && !free {
 			l.d.Log.Debug("another daemon will lease the lane next", "tick", tick.ID())
@@ -77,7 +79,10 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	if err == nil && state != quota.ClaimDone {
 		if state, err = l.lease(ctx); err == nil && state == quota.ClaimWon {
 			l.endNext(ctx)
-			defer l.release(ctx, l.leaseClaim())
+			defer func() {
+				l.release(ctx, l.leaseClaim())
+				l.freed = time.Now()
+			}()
 			state, err = l.mark(ctx, tick)
 		}
 	}
@@ -98,6 +103,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		return done
 	case state == quota.ClaimHeld:
 		l.d.Log.Debug("lane is leased by another daemon", "tick", tick.ID())
+		l.freed = time.Now()
 		return held
 	case ticks.Err() != nil:
 		return retry
