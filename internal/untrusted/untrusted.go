@@ -68,8 +68,25 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 // Unmarshal decodes JSON into v. A key that appears twice in one object is an error, because the
 // sender may have meant the other value, and so is one that v does not have in this spelling: a
 // Count in place of count would be one call.
+//
+// An error names the place. It has no words of the library, which change between versions.
 func Unmarshal(data []byte, v any) error {
-	return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
+	err := json.Unmarshal(data, v, json.RejectUnknownMembers(true))
+	syntax, malformed := errors.AsType[*jsontext.SyntacticError](err)
+	meaning, mistyped := errors.AsType[*json.SemanticError](err)
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return fmt.Errorf("%s appears twice", pathOf(syntax.JSONPointer))
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Errorf("%s: no such key", pathOf(meaning.JSONPointer))
+	case malformed:
+		before := data[:min(int64(len(data)), syntax.ByteOffset)]
+		return fmt.Errorf("cannot parse the JSON at line %d, byte %d", 1+bytes.Count(before, []byte("\n")),
+			len(before)-bytes.LastIndexByte(before, '\n'))
+	case mistyped:
+		return fmt.Errorf("%s: wrong type, or out of range", cmp.Or(pathOf(meaning.JSONPointer), "body"))
+	}
+	return err
 }
 
 // Decode decodes JSON. Values that follow one another, such as one a line, are a list of them. It
