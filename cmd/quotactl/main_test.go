@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -28,7 +29,9 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs every script on its own SQLite ledger.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: setup, Cmds: commands(t)})
+	dir, err := filepath.Abs("testdata") // call changes the working directory
+	must(t, err)
+	testscript.Run(t, testscript.Params{Dir: dir, Setup: setup, Cmds: commands(t)})
 }
 
 // TestScriptsOnRedis runs the scripts that change the ledger again, each on its own database of one
@@ -67,9 +70,17 @@ func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []stri
 		"call": callHere, "capture": capture, "newer": newer, "redis": redis, "spoil": spoil}
 }
 
+// calling is locked while call has changed the working directory.
+var calling sync.Mutex
+
 // call CODE ARG...: runs the program in this process, which is faster than starting a new one. The
-// program has the environment of the script but not its folder. It must exit with the code.
+// program has the environment and the folder of the script. It must exit with the code.
 func callHere(ts *testscript.TestScript, neg bool, args []string) {
+	calling.Lock()
+	defer calling.Unlock()
+	before, err := os.Getwd()
+	ts.Check(errors.Join(err, os.Chdir(ts.MkAbs("."))))
+	defer os.Chdir(before)
 	code := run(context.Background(), args[1:], ts.Stdout(), ts.Stderr(), ts.Getenv)
 	if neg || strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
