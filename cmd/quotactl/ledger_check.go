@@ -61,7 +61,8 @@ func (a *app) ledgerCheck() *cobra.Command {
 			}
 			done, err := check(true)
 			if err != nil {
-				return err
+				return cli.Hint(err, "a bucket whose repair was interrupted denies until the repair "+
+					"is complete: quotactl ledger check --repair")
 			}
 			after, err := check(false)
 			done.OK = after.OK

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget/internal/config"
@@ -240,6 +241,21 @@ func TestReportIsQuiet(t *testing.T) {
 		if !quiet(out.String()) {
 			t.Errorf("%q: %q", text, out.String())
 		}
+	}
+}
+
+// TestInterrupted: the error of a command that a signal ends names the signal, and keeps its hint.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
+		cancel(errors.New("interrupt signal received"))
+		return Hint(fmt.Errorf("ledger not asked: %w", ctx.Err()), "run it %s", "again")
+	}}
+	var out bytes.Buffer
+	code := (&Common{Stderr: &out}).Execute(ctx, root, nil)
+	if want := "prog: interrupt signal received\nhint: run it again\n"; code != 1 ||
+		out.String() != want {
+		t.Errorf("exit code %d: %q, want %q", code, out.String(), want)
 	}
 }
 

@@ -33,6 +33,12 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetHelpFunc(printHelp)
 	err := run(ctx, root, args)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // the cause names the signal
+		hinted, _ := errors.AsType[*HintError](err)
+		if err = context.Cause(ctx); hinted != nil {
+			err = Hint(err, "%s", hinted.Hint)
+		}
+	}
 	if c.LogFormat == "json" {
 		return reportJSON(c.Stderr, err)
 	}
