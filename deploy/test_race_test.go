@@ -56,7 +56,9 @@ func TestRace_RunsAgainOnlyAfterACrashOfTheDetector(t *testing.T) {
 			if (err == nil) != c.passes {
 				t.Errorf("%v\n%s%s", err, &stdout, &stderr)
 			}
-			const test = "test -race -timeout 25m "
+			const test = "test -race -vet off -timeout 25m " +
+				"-gcflags modernc.org/sqlite/lib=-race=false -d=checkptr=0 " +
+				"-gcflags modernc.org/libc=-race=false -d=checkptr=0 "
 			want := test + "./...\n" + strings.Repeat(test+"example/a\n", len(c.runs)-1)
 			if got := read(t, filepath.Join(dir, "asked")); got != want {
 				t.Errorf("go was run with\n%swant\n%s", got, want)
