@@ -123,17 +123,6 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-func TestBucketOfMetric(t *testing.T) {
-	table := costs.Default()
-	if b, ok := table.BucketOfMetric("youtube.googleapis.com/search_list"); !ok ||
-		b.Name != "search_list" || b.Daily != 100 {
-		t.Errorf("search_list: %v, %v", b, ok)
-	}
-	if b, ok := table.BucketOfMetric("youtube.googleapis.com/unheard_of"); ok {
-		t.Errorf("unheard_of: %v", b)
-	}
-}
-
 // shared finds a file of the data that lies beside the source tree on some machines, or "".
 func shared(t *testing.T, name string) string {
 	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {

@@ -1,17 +1,9 @@
 package costs_test
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"testing"
-
-	"google.golang.org/api/googleapi"
-	"google.golang.org/api/option"
-	api "google.golang.org/api/youtube/v3"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
@@ -72,76 +64,4 @@ func TestMethodByRule(t *testing.T) {
 	named("", "PUT", "/youtube/v3/comments/markAsSpam")
 	named("", "POST", "/batch")
 	named("", "POST", "/batch/youtube/v3")
-}
-
-// namer names each request that a client sends and answers it with an empty object.
-type namer struct {
-	table *costs.Table
-	names []string
-}
-
-func (n *namer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		io.Copy(io.Discard, r.Body)
-	}
-	name, err := n.table.Method(r)
-	if err != nil {
-		return nil, err
-	}
-	n.names = append(n.names, name)
-	header := http.Header{"Content-Type": {"application/json"}}
-	if q := r.URL.Query(); q.Get("uploadType") == "resumable" && !q.Has("upload_id") {
-		header.Set("Location", r.URL.String()+"&upload_id=1")
-	}
-	header.Set("X-Http-Status-Code-Override", "200")
-	return &http.Response{StatusCode: 200, Header: header,
-		Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
-}
-
-// do is a call of the client, whatever it returns.
-func do[T any](call interface {
-	Do(...googleapi.CallOption) (T, error)
-}) func() error {
-	return func() error {
-		_, err := call.Do()
-		return err
-	}
-}
-
-func TestMethodOfTheRealClient(t *testing.T) {
-	n := &namer{table: costs.Default()}
-	s, err := api.NewService(t.Context(), option.WithHTTPClient(&http.Client{Transport: n}))
-	must(t, err)
-	media := func(size int) io.Reader { return bytes.NewReader(make([]byte, size)) }
-	part := []string{"snippet", "statistics"}
-	for _, c := range []struct {
-		want  string
-		times int
-		call  func() error
-	}{
-		{"youtube.videos.list", 1, do(s.Videos.List(part).Chart("mostPopular"))},
-		{"youtube.videos.batchGetStats", 1, do(s.Videos.BatchGetStats().Id("a"))},
-		{"youtube.videos.delete", 1, func() error { return s.Videos.Delete("-x").Do() }},
-		{"youtube.search.list", 1, do(s.Search.List(part).Q("?&/#"))},
-		{"youtube.captions.download", 1, func() error {
-			_, err := s.Captions.Download("a=b_c-").Download()
-			return err
-		}},
-		{"youtube.youtube.v3.liveChat.messages.stream", 1,
-			do(s.Youtube.V3.LiveChat.Messages.Stream())},
-		{"youtube.thumbnails.set", 1, do(s.Thumbnails.Set("a").Media(media(9)))},
-		{"youtube.videos.insert", 1, do(s.Videos.Insert(part, &api.Video{}).Media(media(9)))},
-		// one request opens the upload, one carries it
-		{"youtube.videos.insert", 2, do(s.Videos.Insert(part, &api.Video{}).Media(media(300<<10),
-			googleapi.ChunkSize(256<<10)))},
-		{"youtube.captions.update", 1, do(s.Captions.Update(part, &api.Caption{}).Media(media(9)))},
-	} {
-		n.names = nil
-		if err := c.call(); err != nil {
-			t.Errorf("%s: %v", c.want, err)
-		}
-		if want := slices.Repeat([]string{c.want}, c.times); !slices.Equal(n.names, want) {
-			t.Errorf("named %v, want %v", n.names, want)
-		}
-	}
 }

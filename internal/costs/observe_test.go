@@ -137,25 +137,6 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestHeaderThatComesTwice: a repeated cost or limit is not used.
-func TestHeaderThatComesTwice(t *testing.T) {
-	q := quoteOf(t, shipped(t, "generic"), "GET /a", "")
-	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
-	out := q.Observe(200, h).Close()
-	if len(out.Missing) != 1 || !slices.Equal(out.Costs, q.Observe(200, nil).Close().Costs) {
-		t.Errorf("took %v, missing %q", out.Costs, out.Missing)
-	}
-	for _, l := range out.Lessons {
-		if l.Remaining >= 0 {
-			t.Errorf("learned %+v", l)
-		}
-	}
-	h = http.Header{"X-Request-Cost": {"5"}, "X-Ratelimit-Remaining": {"8"}}
-	if out := q.Observe(200, h).Close(); len(out.Missing) > 0 || len(out.Lessons) != 1 {
-		t.Errorf("once each: %+v", out)
-	}
-}
-
 // TestRefusedCalls checks the usage of refused calls, and the reasons. A monthly cap and a minute's
 // throttle are both a 429.
 func TestRefusedCalls(t *testing.T) {
@@ -361,64 +342,4 @@ func FuzzObserve(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestStreamThatBreaks: figures from the middle of a stream are not final.
-func TestStreamThatBreaks(t *testing.T) {
-	begun, _, _ := strings.Cut(stream, "event: message_stop")
-	for cut, want := range map[bool]string{false: "output/sonnet-4 15",
-		true: "output/sonnet-4 200"} {
-		o := anthropic(t).Observe(200, http.Header{"Content-Type": {"text/event-stream"}})
-		o.Write([]byte(begun))
-		if cut {
-			o.Cut()
-		}
-		if got := quoted(o.Close().Costs); !strings.Contains(got, want) {
-			t.Errorf("cut: %t: %s, want %s", cut, got, want)
-		}
-	}
-}
-
-// TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
-// does.
-func TestFactsOfFacts(t *testing.T) {
-	table := parsed(t, `hosts: [a.test]
-sources: {page: {status: verified, date: 2026-11, text: a page}}
-split: {model: header("x-model"), class: 'model startsWith "small" ? "small" : "big"'}
-buckets: {calls: {source: page}}
-methods: {x.get: {route: GET /a, take: {calls: len(path) + 1}, source: page}}
-refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`)
-	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted,
-		"large": costs.Throttled} {
-		r := call(t, "GET /a", "")
-		r.Header.Set("X-Model", model)
-		q, err := table.Quote("x.get", r, nil, nil)
-		must(t, err)
-		if got := q.Observe(429, http.Header{}).Close().Refusal; got == nil || got.Kind != want {
-			t.Errorf("%s: %v, want %s", model, got, want)
-		}
-	}
-}
-
-// TestStreamInBackground: a stream of a response in the background that ends before the response
-// does names the id by which another call gets its usage. That of any other response does not.
-func TestStreamInBackground(t *testing.T) {
-	q := quoteOf(t, shipped(t, "openai"), "POST /v1/responses",
-		`{"model":"gpt-5-mini","input":"hi","stream":true}`)
-	event := func(kind, more string) string {
-		return "event: response." + kind + "\ndata: {\"type\":\"response." + kind + "\",\"response\":" +
-			"{\"id\":\"resp_1\",\"status\":\"" + kind + "\"" + more + "}}\n\n"
-	}
-	const background, usage = `,"background":true`, `,"usage":{"input_tokens":3,"output_tokens":4}`
-	for stream, want := range map[string]string{
-		event("queued", background):                                         "/v1/responses/resp_1",
-		event("queued", background) + event("in_progress", background):      "/v1/responses/resp_1",
-		event("queued", background) + event("completed", background+usage):  "",
-		event("queued", "") + event("in_progress", `,"background":false`):   "",
-		event("queued", background) + event("incomplete", background+usage): "",
-	} {
-		if out := answered(q, 200, "text/event-stream", stream, 99); out.Pending != want {
-			t.Errorf("%s: %q, want %q", stream, out.Pending, want)
-		}
-	}
 }

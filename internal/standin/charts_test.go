@@ -188,28 +188,6 @@ func TestLoadDirErrors(t *testing.T) {
 	}
 }
 
-func TestRealCharts(t *testing.T) {
-	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
-	if data == "" {
-		return
-	}
-	charts, err := LoadDir(data)
-	must(t, err)
-	if got := charts.Regions(1); charts.Days() != 2 || len(got) != 11 ||
-		charts.days[1].date != "2020-08-13" {
-		t.Fatalf("%d days, regions %v", charts.Days(), got)
-	}
-	c := client(t, start(t, &YouTube{Charts: charts}))
-	if pages := readChart(t, c, "KR", 50); len(pages) != 3 || len(pages[2]) != 29 {
-		t.Errorf("KR has %d pages", len(pages))
-	}
-	seventh := charts.Chart("JP", 1)[7]
-	l, err := c.Videos.List([]string{"snippet"}).Id(seventh.ID).Do()
-	if err != nil || len(l.Items) != 1 || l.Items[0].Snippet.Title != seventh.Title {
-		t.Errorf("by id: %v", err)
-	}
-}
-
 func TestGeneratorIsDeterministic(t *testing.T) {
 	a, b := Generator{}.Charts(), Generator{}.Charts()
 	if !reflect.DeepEqual(a, b) {
