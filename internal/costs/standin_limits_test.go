@@ -84,6 +84,7 @@ func TestStandinsRefuse(t *testing.T) {
 		until                string // a duration from now
 	}{
 		{"openai", "requests=1/1m", openAIChat, 2, costs.Throttled, "", false, "1m"},
+		{"openai", "tokens=50/1m", openAIChat, 1, costs.Throttled, "", false, ""}, // never fits
 		{"openai", "money=1/month", openAIChat, 1, costs.Exhausted, "money", true, ""},
 		{"anthropic", "requests=1/1m", claude, 2, costs.Throttled, "", false, "1m"},
 		{"anthropic", "money=1/month", claude, 1, costs.Exhausted, "money", true, ""},

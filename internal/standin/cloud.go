@@ -3,7 +3,6 @@ package standin
 import (
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,25 +57,11 @@ func (s *YouTube) Yesterday() time.Time {
 	return time.Date(y, m, d-1, 12, 0, 0, 0, s.engine.zone)
 }
 
-// service is an API of the metering: its name, the permission that it requires and the scopes of
-// OAuth that are enough for it.
+// service is an API of the metering.
 type service struct {
-	path             *regexp.Regexp // with the project as its group
-	name, permission string
-	scopes           []string
-}
-
-const oauthScope = "https://www.googleapis.com/auth/"
-
-// services are by the words for them in CloudFaults.
-var services = map[string]service{
-	"usage": {regexp.MustCompile(`^/v3/projects/([^/]+)/timeSeries$`),
-		"monitoring.googleapis.com", "monitoring.timeSeries.list",
-		[]string{"monitoring.read", "monitoring", "cloud-platform"}},
-	"limits": {regexp.MustCompile(
-		`^/v1beta1/projects/([^/]+)/services/youtube\.googleapis\.com/consumerQuotaMetrics$`),
-		"serviceusage.googleapis.com", "serviceusage.quotas.get",
-		[]string{"cloud-platform.read-only", "cloud-platform", "service.management"}},
+	Before, After    string // path around the project
+	Name, Permission string
+	Scopes           []string // of OAuth, each enough for it
 }
 
 // serveCloud serves the metering APIs and their tokens. It returns false for other requests.
@@ -86,9 +71,11 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 		c.serve(s.token)
 		return true
 	}
-	for what, service := range services {
-		if match := service.path.FindStringSubmatch(r.URL.Path); match != nil {
-			c.serve(func(c *call) { s.cloud(c, match[1], what) })
+	for what, service := range s.engine.api.Services {
+		project, below := strings.CutPrefix(r.URL.Path, service.Before)
+		project, found := strings.CutSuffix(project, service.After)
+		if below && found && project != "" && !strings.Contains(project, "/") {
+			c.serve(func(c *call) { s.cloud(c, project, what) })
 			return true
 		}
 	}
@@ -97,7 +84,7 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 
 // cloud serves one of services.
 func (s *YouTube) cloud(c *call, project, what string) {
-	service, problem := services[what], ""
+	service, problem := c.s.api.Services[what], ""
 	switch fault := s.cloudFault(); {
 	case c.r.Method != http.MethodGet:
 		problem = "httpMethodNotAllowed"
@@ -113,7 +100,7 @@ func (s *YouTube) cloud(c *call, project, what string) {
 		problem = "forbidden meter"
 	}
 	if problem != "" {
-		c.fail(problem, object{"permission": service.permission, "service": service.name,
+		c.fail(problem, object{"permission": service.Permission, "service": service.Name,
 			"project": project})
 	}
 	if what == "usage" {

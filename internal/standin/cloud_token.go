@@ -139,6 +139,7 @@ func (s *YouTube) mayRead(r *http.Request, requested service) bool {
 	t, ok := s.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	return ok && s.engine.now().Before(t.expires) &&
 		slices.ContainsFunc(t.scopes, func(scope string) bool {
-			return slices.Contains(requested.scopes, strings.TrimPrefix(scope, oauthScope))
+			scope = strings.TrimPrefix(scope, "https://www.googleapis.com/auth/")
+			return slices.Contains(requested.Scopes, scope)
 		})
 }

@@ -37,6 +37,7 @@ type spec struct {
 	Requires  string
 	Headers   map[string]string
 	Metrics   map[string][2]string
+	Services  map[string]service
 	Faults    map[string]struct{ Refuses, Rejects, Replaces string }
 	Finish    [2]string
 	Report    []struct {
