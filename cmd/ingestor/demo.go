@@ -70,9 +70,12 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 	if err != nil {
 		return nil, err
 	}
-	if a.Getenv("QUOTA_STATE_DIR") != "" && a.Getenv(config.KeyVariable) == "" &&
-		!a.configured(ctx) && absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
-		return cfg, nil
+	if a.Getenv("QUOTA_STATE_DIR") != "" && a.Getenv(config.KeyVariable) == "" {
+		own, err := a.Load(ctx) // an invalid configuration is one, too
+		configured := err != nil || own.File != "" && own.File != os.DevNull || len(own.Environment) > 0
+		if !configured && absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
+			return cfg, nil
+		}
 	}
 	usual, err := sqlite.ParseURL(cfg.Ledger)
 	if err != nil {
@@ -80,12 +83,6 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 	}
 	own["QUOTA_STATE_DIR"] = filepath.Join(filepath.Dir(usual), "demo")
 	return config.Load(ctx, "", getenv)
-}
-
-// configured reports whether there is a configuration, even an invalid one.
-func (a *app) configured(ctx context.Context) bool {
-	cfg, err := a.Load(ctx)
-	return err != nil || cfg.File != "" && cfg.File != os.DevNull || len(cfg.Environment) > 0
 }
 
 const headPlaces = 3

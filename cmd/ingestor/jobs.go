@@ -20,11 +20,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// jobsJSON is the JSON of the schedule's lanes, with the results of their last runs.
-type jobsJSON struct {
-	Jobs []jobJSON `json:"jobs"`
-}
-
+// jobJSON is a lane of the schedule, with the results of its last runs.
 type jobJSON struct {
 	Name       string           `json:"name"`
 	Kind       string           `json:"kind"`
@@ -73,11 +69,12 @@ func (a *app) jobs(c *cobra.Command, _ []string) error {
 	if err != nil {
 		a.Logger().Warn("cannot read the results of the last runs", "error", err)
 	}
-	out := jobsJSON{Jobs: []jobJSON{}}
+	jobs := []jobJSON{}
 	for _, l := range lanes {
-		out.Jobs = append(out.Jobs, newJob(cfg, l, runs[l.Name()]))
+		jobs = append(jobs, newJob(cfg, l, runs[l.Name()]))
 	}
-	return a.Print(out, func(s cli.Screen) { drawJobs(s, out) })
+	out := map[string][]jobJSON{"jobs": jobs}
+	return a.Print(out, func(s cli.Screen) { drawJobs(s, jobs) })
 }
 
 // lastRuns returns the last runs recorded by this machine's daemons; none if there is no catalogue
@@ -134,18 +131,25 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 // shownRuns is how many of the last runs with a cost a table shows.
 const shownRuns = 5
 
-func drawJobs(s cli.Screen, out jobsJSON) {
-	if len(out.Jobs) == 0 {
+func drawJobs(s cli.Screen, jobs []jobJSON) {
+	if len(jobs) == 0 {
 		s.Say("nothing is scheduled: jobs: and ingest: of quota.yaml have no " +
 			"jobs and no regions, and no daemon has run\n")
 		return
 	}
-	table := cli.View(out.Jobs, func(j jobJSON) cli.Row {
-		last, outcome, took := s.On(time.Time{}), "", []string{}
+	table := cli.View(jobs, func(j jobJSON) cli.Row {
+		last, outcome, took, color := s.On(time.Time{}), "", []string{}, cli.Color("")
 		if j.Last != nil {
 			last, outcome = s.On(time.Time(j.Last.At).Truncate(time.Second)), j.Last.Outcome
 			if code := j.Last.ExitCode; code != nil && *code != 0 {
 				outcome += fmt.Sprintf(" (%d)", *code)
+			}
+			switch j.Last.Outcome {
+			case "complete":
+			case "failed", "timeout", "lost":
+				color = cli.Red
+			default:
+				color = cli.Yellow
 			}
 		}
 		for _, r := range j.Runs {
@@ -153,23 +157,13 @@ func drawJobs(s cli.Screen, out jobsJSON) {
 				took = append(took, unitsText(r.Units))
 			}
 		}
-		return cli.Row{outcomeColor(j.Last), "job", j.Name, "kind", j.Kind, "schedule", j.Schedule,
+		return cli.Row{color, "job", j.Name, "kind", j.Kind, "schedule", j.Schedule,
 			"next", s.On(time.Time(j.Next)), "last", last, "outcome", outcome,
 			">holds", unitsText(j.Cost), ">took", strings.Join(took, ", ")}
 	})
 	s.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
 		cli.Drop("took"), cli.Cut("schedule", 14), cli.Drop("holds"), cli.Drop("schedule"),
 		cli.Cut("job", 16), cli.Drop("last"))
-}
-
-func outcomeColor(r *jobRun) cli.Color {
-	switch {
-	case r == nil || r.Outcome == "complete":
-		return ""
-	case r.Outcome == "failed" || r.Outcome == "timeout" || r.Outcome == "lost":
-		return cli.Red
-	}
-	return cli.Yellow
 }
 
 // unitsText returns "40", or "12 input + 3 output" for several buckets.

@@ -106,7 +106,9 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		show.log.Warn("cannot read which regions have had their floors; pacing all",
 			"error", err)
 	}
-	defer context.AfterFunc(ctx, show.interrupted)()
+	defer context.AfterFunc(ctx, func() {
+		show.log.Warn("ending after the page under way; a second signal ends at once")
+	})()
 	sum, err := sweep.Execute(ctx)
 	show.end()
 	file.look(st, sum)
@@ -181,10 +183,6 @@ func (p *progress) watch(e ingest.Event) {
 		fmt.Fprintf(p.w, "%s%s: %s, %s\n", clearLine, e.Region, e.Outcome,
 			words.Plural(int64(e.Pages), "page"))
 	}
-}
-
-func (p *progress) interrupted() {
-	p.log.Warn("ending after the page under way; a second signal ends at once")
 }
 
 func (p *progress) end() {

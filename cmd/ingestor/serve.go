@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"os"
 
@@ -16,30 +15,27 @@ func serveCommand(a *app) *cobra.Command {
 	var address string
 	var demo bool
 	c := a.Command("serve", func(c *cobra.Command, _ []string) error {
-		return a.serve(c.Context(), address, demo)
+		ctx := c.Context()
+		if err := cli.CheckServe(address); err != nil {
+			return err
+		}
+		cfg, stop, err := a.loadOrDemo(ctx, demo)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
+		if demo {
+			if err := errors.Join(a.demoDay(ctx, cfg), a.demoTrouble(ctx, cfg)); err != nil {
+				return err
+			}
+		}
+		charts, err := catalog.Open(ctx, cfg.Catalog)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.ServeLedger(ctx, cfg, charts, os.Environ()), charts.Close())
 	})
 	cli.Flags(c.Flags(), "listen", &address, "demo", &demo)
 	return c
-}
-
-func (a *app) serve(ctx context.Context, address string, demo bool) error {
-	if err := cli.CheckServe(address); err != nil {
-		return err
-	}
-	cfg, stop, err := a.loadOrDemo(ctx, demo)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	cfg.Serve.Listen = cmp.Or(address, cfg.Serve.Listen)
-	if demo {
-		if err := errors.Join(a.demoDay(ctx, cfg), a.demoTrouble(ctx, cfg)); err != nil {
-			return err
-		}
-	}
-	c, err := catalog.Open(ctx, cfg.Catalog)
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.ServeLedger(ctx, cfg, c, os.Environ()), c.Close())
 }

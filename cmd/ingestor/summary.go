@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/quota"
@@ -51,9 +50,14 @@ func outward(sum ingest.Summary) summaryJSON {
 func (a *app) printSummary(st *deps, sum ingest.Summary, heads bool) error {
 	return a.Print(outward(sum), func(s cli.Screen) {
 		t := cli.View(sum.Regions, func(r ingest.Region) cli.Row {
+			first := ""
+			_, videos, err := st.catalog.Current(context.Background(), r.Region, 1)
+			if err == nil && len(videos) > 0 && r.Outcome == ingest.Complete {
+				first = videos[0].Title
+			}
 			return cli.Row{colorOf(r.Outcome), "region", r.Region, "outcome", r.Outcome,
 				">pages", r.Pages, ">videos", r.Videos, ">units", r.Units,
-				"first place", firstPlace(st.catalog, r)}
+				"first place", first}
 		})
 		s.Draw(t, cli.Cut("first place", 10))
 		s.Say("\n%s%s\n%s", reasons(sum), sentence(s, sum), st.dayNote(sum))
@@ -119,14 +123,6 @@ func colorOf(o ingest.Outcome) cli.Color {
 		return cli.Yellow
 	}
 	return ""
-}
-
-func firstPlace(c *catalog.Catalog, r ingest.Region) string {
-	_, videos, err := c.Current(context.Background(), r.Region, 1)
-	if err != nil || len(videos) == 0 || r.Outcome != ingest.Complete {
-		return ""
-	}
-	return videos[0].Title
 }
 
 func sentence(screen cli.Screen, sum ingest.Summary) string {

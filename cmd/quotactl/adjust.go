@@ -32,8 +32,14 @@ func (a *app) adjust() *cobra.Command {
 				return err
 			}
 			d, err := g.Ledger.Adjust(c.Context(), adjustment)
-			if err != nil {
-				return g.inWords(adjustment, err)
+			switch {
+			case errors.Is(err, quota.ErrSpanShort):
+				return cli.Hint(err, "the day began at %s; quotactl log --bucket %s shows what was charged",
+					words.Moment(adjustment.After), q.bucket)
+			case errors.Is(err, quota.ErrNoEntry):
+				return cli.Hint(err, "name a later time with --at, or none")
+			case err != nil:
+				return err
 			}
 			return a.adjusted(adjustment, d, g.phrasing(c.Context(), false, d))
 		})
@@ -110,18 +116,6 @@ func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, erro
 		a.Until = begin
 	}
 	return a, nil
-}
-
-// inWords adds a hint to an error of the ledger.
-func (g *gate) inWords(a quota.Adjust, err error) error {
-	switch {
-	case errors.Is(err, quota.ErrSpanShort):
-		return cli.Hint(err, "the day began at %s; "+
-			"quotactl log --bucket %s shows what was charged", words.Moment(a.After), a.Bucket)
-	case errors.Is(err, quota.ErrNoEntry):
-		return cli.Hint(err, "name a later time with --at, or none")
-	}
-	return err
 }
 
 func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {

@@ -30,7 +30,19 @@ func (a *app) config() *cobra.Command {
 				return &cli.Coded{Code: cli.ExitConfig, Err: err}
 			}
 		}
-		a.warn(cfg)
+		log := a.Logger() // valid settings that are probably not intended
+		for _, c := range cfg.Credentials {
+			if _, err := c.APIKey.Key(); err != nil {
+				log.Warn("no API key: this credential cannot fetch anything", "credential", c.Name,
+					"error", err)
+			}
+			c.APIKey.WarnExposed(log)
+			for _, text := range c.PartsAboveWhole() {
+				log.Warn(text, "credential", c.Name)
+			}
+		}
+		config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
+		cfg.Notify.Secret.WarnExposed(log)
 		if a.Output == "table" {
 			a.Output = "yaml" // people read it best as they write it
 		}
@@ -46,23 +58,6 @@ func (a *app) config() *cobra.Command {
 	})
 	cli.Flags(initial.Flags(), "key-file", &key)
 	return a.Command("config", nil, check, schema, initial)
-}
-
-// warn logs valid settings that are probably not intended.
-func (a *app) warn(cfg *config.Config) {
-	log := a.Logger()
-	for _, c := range cfg.Credentials {
-		if _, err := c.APIKey.Key(); err != nil {
-			log.Warn("no API key: this credential cannot fetch anything", "credential", c.Name,
-				"error", err)
-		}
-		c.APIKey.WarnExposed(log)
-		for _, text := range c.PartsAboveWhole() {
-			log.Warn(text, "credential", c.Name)
-		}
-	}
-	config.FileSecret(cfg.Serve.TokenFile, a.Getenv).WarnExposed(log)
-	cfg.Notify.Secret.WarnExposed(log)
 }
 
 // initial is the configuration that init writes, without the place of the key.

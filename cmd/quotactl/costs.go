@@ -13,7 +13,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -86,7 +85,21 @@ func priced(from *costs.List, upstream, at string, args []string) (priceList, er
 	list := priceList{table, methods, []priceRow{}}
 	for _, prices := range table.Tables() {
 		for _, r := range prices.On(table.Day()) {
-			list.addRow(prices.Name, r)
+			source := table.Source(r.Source)
+			row := priceRow{Table: prices.Name, Row: r.Key, Figures: r.Figures,
+				Since: words.OrNull(r.Since), Until: words.OrNull(r.Until), Source: source.Text,
+				Date: source.Date}
+			if r.Figures == nil && r.Word == "" {
+				row.Figures = map[string]float64{"": r.Number}
+			}
+			if row.Figures == nil {
+				continue
+			}
+			list.rows = append(list.rows, row)
+			for _, band := range r.Bands { // longer prompts
+				row.Above, row.Figures = band.Above, band.Figures
+				list.rows = append(list.rows, row)
+			}
 		}
 	}
 	return list, nil
@@ -111,24 +124,6 @@ func (l priceList) shown() object {
 		"buckets", buckets, "at", l.Day(), "rows", l.rows, "upstream", l.Upstream}
 }
 
-// addRow adds a row of figures, and one row for each band of longer prompts.
-func (l *priceList) addRow(name string, r formula.Row) {
-	source := l.Source(r.Source)
-	row := priceRow{Table: name, Row: r.Key, Figures: r.Figures, Since: words.OrNull(r.Since),
-		Until: words.OrNull(r.Until), Source: source.Text, Date: source.Date}
-	if r.Figures == nil && r.Word == "" {
-		row.Figures = map[string]float64{"": r.Number}
-	}
-	if row.Figures == nil {
-		return
-	}
-	l.rows = append(l.rows, row)
-	for _, band := range r.Bands {
-		row.Above, row.Figures = band.Above, band.Figures
-		l.rows = append(l.rows, row)
-	}
-}
-
 // costText returns the cost of a call: the fixed units, and the buckets whose units depend on the
 // call.
 func costText(m costs.Method) string {
@@ -144,21 +139,6 @@ func costText(m costs.Method) string {
 		}
 	}
 	return strings.Join(parts, " + ")
-}
-
-// formulas returns the formulas of units that depend on the call.
-func formulas(m costs.Method) (lines []string) {
-	for _, t := range m.Terms {
-		for _, term := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
-			if term[1] != "" {
-				lines = append(lines, fmt.Sprintf("%s %s: %s", term[0], t.Bucket, term[1]))
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Numbers())) {
-		lines = append(lines, fmt.Sprintf("%s is %s", name, m.Numbers()[name]))
-	}
-	return lines
 }
 
 func (l priceList) draw(s cli.Screen) {
@@ -177,7 +157,17 @@ func (l priceList) draw(s cli.Screen) {
 	}
 	m := l.methods[0]
 	if !m.Known() {
-		s.Say("\n%s\n", strings.Join(formulas(m), "\n"))
+		s.Say("\n")
+		for _, t := range m.Terms {
+			for _, term := range [][2]string{{"take", t.Take}, {"hold", t.Hold}, {"settle", t.Settle}} {
+				if term[1] != "" {
+					s.Say("%s %s: %s\n", term[0], t.Bucket, term[1])
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(m.Numbers())) {
+			s.Say("%s is %s\n", name, m.Numbers()[name])
+		}
 	}
 	if s.Width > 0 { // in full, since the table may have cut it
 		s.Say("\nsource: %s\n", m.Source.Text)

@@ -140,23 +140,15 @@ func (a *app) listFile(ctx context.Context, f importFlags) (*listFile, error) {
 		named.Upstream = f.upstream
 		table = &named
 	}
-	if file, ok := fileOf(text, name); ok {
-		path = filepath.Join(filepath.Dir(path), file)
+	var index struct{ Upstreams map[string]yaml.Node }
+	if err := yaml.Unmarshal(text, &index); err == nil &&
+		index.Upstreams[name].Kind == yaml.ScalarNode { // an index of price lists
+		path = filepath.Join(filepath.Dir(path), index.Upstreams[name].Value)
 		if text, err = os.ReadFile(path); err != nil {
 			return nil, err
 		}
 	}
 	return newListFile(path, string(text), table, f.upstream)
-}
-
-// fileOf returns the file of an upstream in an index of price lists.
-func fileOf(index []byte, upstream string) (path string, ok bool) {
-	var front struct{ Upstreams map[string]yaml.Node }
-	if yaml.Unmarshal(index, &front) != nil {
-		return "", false
-	}
-	n, ok := front.Upstreams[upstream]
-	return n.Value, ok && n.Kind == yaml.ScalarNode
 }
 
 // shippedFile returns a built-in list, which only a copy of the lists can replace.
@@ -224,9 +216,25 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	}
 	var accepted []feed.Difference
 	for _, d := range feed.Compare(l.list, l.table, models, format, l.day) {
-		out.add(l, d, f.yes)
+		if d.Own {
+			out.own = append(out.own, d.Row)
+		}
+		row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: d.Before, After: d.After,
+			Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
+		switch {
+		case d.After == nil:
+			source := l.list.Source(d.Source)
+			row.Source, row.Date = source.Text, source.Date
+			out.Dropped = append(out.Dropped, row)
+		case d.Before == nil:
+			out.Added = append(out.Added, row)
+		default:
+			out.Changed = append(out.Changed, row)
+		}
 		if d.Refused == "" || f.yes {
 			accepted = append(accepted, d)
+		} else {
+			out.Refused = append(out.Refused, refusedRow{l.list.Upstream, d.Row, d.Refused})
 		}
 	}
 	if !f.write || len(accepted) == 0 {
@@ -245,27 +253,6 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		return fmt.Errorf("%s is left as it was: %v", l.path, err)
 	}
 	return nil
-}
-
-func (c *feedChanges) add(l *listFile, d feed.Difference, consent bool) {
-	row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: d.Before, After: d.After,
-		Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
-	if d.Own {
-		c.own = append(c.own, d.Row)
-	}
-	switch {
-	case d.After == nil:
-		source := l.list.Source(d.Source)
-		row.Source, row.Date = source.Text, source.Date
-		c.Dropped = append(c.Dropped, row)
-	case d.Before == nil:
-		c.Added = append(c.Added, row)
-	default:
-		c.Changed = append(c.Changed, row)
-	}
-	if d.Refused != "" && !consent {
-		c.Refused = append(c.Refused, refusedRow{l.list.Upstream, d.Row, d.Refused})
-	}
 }
 
 func (c feedChanges) draw(s cli.Screen, wrote bool) {

@@ -54,9 +54,13 @@ func (a *app) costsTest() *cobra.Command {
 
 // try quotes the request and observes the response.
 func (f tryFlags) try(ctx context.Context, list *costs.List) (out tried, err error) {
-	verb, target, err := f.route(list)
-	if err != nil {
-		return out, err
+	verb, target := "", ""
+	if f.method != "" {
+		_, m, err := list.Lookup(f.method)
+		if err != nil {
+			return out, err
+		}
+		verb, target = m.Verb, templates.ReplaceAllString(m.Path, "x")
 	}
 	r, body, err := readRequest(ctx, f.request, verb, target)
 	if err != nil {
@@ -111,19 +115,8 @@ func (f tryFlags) file(t *costs.Table) func(context.Context, string) (costs.Line
 	}
 }
 
+// templates matches the names in a path, such as {name}.
 var templates = regexp.MustCompile(`\{[^}]*\}`)
-
-// route returns verb and path of the named method, with "x" for each {name}.
-func (f tryFlags) route(list *costs.List) (verb, target string, err error) {
-	if f.method == "" {
-		return "", "", nil
-	}
-	_, m, err := list.Lookup(f.method)
-	if err != nil {
-		return "", "", err
-	}
-	return m.Verb, templates.ReplaceAllString(m.Path, "x"), nil
-}
 
 // table returns the price list of the named upstream, otherwise of the named method's, otherwise of
 // the host's.
@@ -131,8 +124,14 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	if f.upstream != "" || f.method == "" {
 		name := f.upstream
 		if name == "" && host != "" {
-			name = upstreamAt(list, host)
-			if all := list.Upstreams(); name == "" && len(all) > 1 {
+			all := list.Upstreams()
+			at := slices.IndexFunc(all, func(name string) bool {
+				t, err := list.Upstream(name)
+				return err == nil && hasHost(t, host)
+			})
+			if at >= 0 {
+				name = all[at]
+			} else if len(all) > 1 {
 				return nil, cli.Hint(unknownHost(host), "name the upstream with --upstream: %s",
 					strings.Join(all, ", "))
 			}
@@ -145,16 +144,6 @@ func (f tryFlags) table(list *costs.List, host string) (*costs.Table, error) {
 	}
 	t, _, err := list.Lookup(f.method)
 	return t, err
-}
-
-// upstreamAt returns the name of the upstream with a host, "" if none has it.
-func upstreamAt(list *costs.List, host string) string {
-	for _, name := range list.Upstreams() {
-		if t, err := list.Upstream(name); err == nil && hasHost(t, host) {
-			return name
-		}
-	}
-	return ""
 }
 
 func hasHost(t *costs.Table, host string) bool {

@@ -85,10 +85,6 @@ func sentence(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	if d.Allowed {
 		return allowed(s, verb, d, p)
 	}
-	return denied(s, d, p)
-}
-
-func denied(s cli.Screen, d quota.Decision, p phrasing) string {
 	if d.Limit == quota.RunMax {
 		return "denied: " + p.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
 	}

@@ -31,34 +31,30 @@ func (a *app) doctor() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.diagnosed(r)
+		err = a.Print(r, func(s cli.Screen) {
+			for _, f := range r.Findings {
+				s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level, words.Plain(f.About),
+					words.Plain(f.What), f.Check, f.Why, f.Do)
+			}
+			for _, fact := range r.Facts {
+				s.Say("%s\n", fact)
+			}
+			if r.OK {
+				s.Say("nothing is wrong\n")
+			}
+		})
+		switch {
+		case err != nil:
+			return err
+		case r.Worst() == doctor.Error:
+			return &cli.Coded{Code: exitErrors}
+		case r.Worst() == doctor.Warning:
+			return &cli.Coded{Code: exitWarnings}
+		}
+		return nil
 	})
 	cli.Flags(c.Flags(), "min-free", &free, "days", &o.Days)
 	cli.Limit(c.Flags(), 0, cli.ManyMiB, "min-free")
 	cli.Limit(c.Flags(), 1, 31, "days")
 	return c
-}
-
-func (a *app) diagnosed(r doctor.Result) error {
-	err := a.Print(r, func(s cli.Screen) {
-		for _, f := range r.Findings {
-			s.Say("%s: %s: %s  [%s]\n  why: %s\n  do:  %s\n", f.Level, words.Plain(f.About),
-				words.Plain(f.What), f.Check, f.Why, f.Do)
-		}
-		for _, fact := range r.Facts {
-			s.Say("%s\n", fact)
-		}
-		if r.OK {
-			s.Say("nothing is wrong\n")
-		}
-	})
-	switch {
-	case err != nil:
-		return err
-	case r.Worst() == doctor.Error:
-		return &cli.Coded{Code: exitErrors}
-	case r.Worst() == doctor.Warning:
-		return &cli.Coded{Code: exitWarnings}
-	}
-	return nil
 }

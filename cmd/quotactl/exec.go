@@ -185,7 +185,16 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 			return nil, err
 		}
 	}
-	j.Command = job.Command{Args: args, Env: a.environment(g), Stdin: os.Stdin, Stdout: os.Stdout,
+	// without API keys and the variables of an outer exec, with the configuration
+	env := slices.DeleteFunc(g.cfg.WithoutKeys(os.Environ()), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,
+			job.EnvProxy, job.EnvMax}, name)
+	})
+	if path, err := filepath.Abs(a.Config); err == nil && a.Config != "" {
+		env = append(env, "QUOTA_CONFIG="+path)
+	}
+	j.Command = job.Command{Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr}
 	j.Budget, j.Claims, j.Buckets = g.Budget, g.Ledger, g.prices().BucketNames()
 	j.Max.Bucket, j.Signals, j.Log = bucket, job.Notify(), a.Logger()
@@ -235,20 +244,6 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 	}
 	call.Bucket = cmp.Or(call.Bucket, quota.DefaultBucket)
 	return call, g.knows(call)
-}
-
-// environment returns this process's variables for a command that draws on the reservation: with
-// the configuration, without API keys and without the variables of an outer exec.
-func (a *app) environment(g *gate) []string {
-	env := slices.DeleteFunc(g.cfg.WithoutKeys(os.Environ()), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,
-			job.EnvProxy, job.EnvMax}, name)
-	})
-	if path, err := filepath.Abs(a.Config); err == nil && a.Config != "" {
-		env = append(env, "QUOTA_CONFIG="+path)
-	}
-	return env
 }
 
 // execFlags holds the part of a job that flags describe, and how to find its hold.

@@ -27,34 +27,30 @@ func (a *app) explain() *cobra.Command {
 	call := quota.Call{Bucket: quota.DefaultBucket, Units: 1}
 	c := a.Command("explain", func(c *cobra.Command, _ []string) error {
 		return a.with(c.Context(), func(g *gate) error {
-			return a.explainCall(c.Context(), g, call)
+			ctx := c.Context()
+			d, spent, err := g.outcome(ctx, call)
+			if err != nil && !d.Never {
+				return err
+			}
+			p := g.phrasing(ctx, call.Manual, d)
+			if d.Limit != quota.Suspended {
+				p.hint = "" // the hint would name this command
+			}
+			out := explanation{report.NewDecision(d, true), spent.by}
+			return a.answer(d, err, out, func(s cli.Screen) {
+				if d.Allowed && !d.Observed {
+					s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
+					return
+				}
+				s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
+				spent.draw(s)
+			})
 		})
 	})
 	cli.Flags(c.Flags(), "bucket", &call.Bucket, "units", &call.Units, "manual", &call.Manual,
 		"label", newLabels(&call.Labels))
 	cli.Limit(c.Flags(), 1, math.MaxInt64, "units")
 	return c
-}
-
-// explainCall prints the decision on a call.
-func (a *app) explainCall(ctx context.Context, g *gate, call quota.Call) error {
-	d, spent, err := g.outcome(ctx, call)
-	if err != nil && !d.Never {
-		return err
-	}
-	p := g.phrasing(ctx, call.Manual, d)
-	if d.Limit != quota.Suspended {
-		p.hint = "" // the hint would name this command
-	}
-	out := explanation{report.NewDecision(d, true), spent.by}
-	return a.answer(d, err, out, func(s cli.Screen) {
-		if d.Allowed && !d.Observed {
-			s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
-			return
-		}
-		s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
-		spent.draw(s)
-	})
 }
 
 // outcome returns the decision on a call, and the spenders of the units it lacks. If the call never

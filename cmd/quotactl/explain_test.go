@@ -126,7 +126,7 @@ func TestDenialSaysWhatToType(t *testing.T) {
 		quota.Suspended: "if its quota is back: quotactl resume --bucket default",
 	} {
 		d := quota.Decision{Limit: limit, Units: map[string]int64{"default": 3}}
-		text := denied(cli.Screen{Bars: true}, d, g.phrasing(t.Context(), true, d))
+		text := sentence(cli.Screen{Bars: true}, "", d, g.phrasing(t.Context(), true, d))
 		if !strings.HasSuffix(text, "\nhint: "+want) {
 			t.Errorf("want the hint %q: %s", want, text)
 		}

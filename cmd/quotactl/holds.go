@@ -183,21 +183,18 @@ func (a *app) reservations() *cobra.Command {
 				}
 				list = append(list, some...)
 			}
-			out := object{"reservations", each(list, shownReservation)}
+			out := object{"reservations", each(list, func(r quota.Reservation) object {
+				return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units,
+					"drawn", r.Drawn, "left", r.Left, "created_at", words.Time(r.CreatedAt),
+					"expires_at", words.Time(r.ExpiresAt), "manual", r.Manual, "note", r.Note,
+					"most", r.Most, // that an estimate can become
+					"lapse", cmp.Or(r.Lapse, quota.LapseRelease)}
+			})}
 			return a.Print(out, func(s cli.Screen) { drawReservations(s, g.prices(), list) })
 		})
 	})
 	cli.Flags(c.Flags(), "bucket", &bucket)
 	return c
-}
-
-// shownReservation returns the JSON of a reservation. Its most is the most that an estimate can
-// become.
-func shownReservation(r quota.Reservation) object {
-	return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units, "drawn", r.Drawn,
-		"left", r.Left, "created_at", words.Time(r.CreatedAt), "expires_at", words.Time(r.ExpiresAt),
-		"manual", r.Manual, "note", r.Note, "most", r.Most,
-		"lapse", cmp.Or(r.Lapse, quota.LapseRelease)}
 }
 
 func drawReservations(s cli.Screen, prices *costs.Table, list []quota.Reservation) {

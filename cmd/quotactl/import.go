@@ -44,8 +44,11 @@ func (a *app) importCrontab() *cobra.Command {
 }
 
 func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in io.Reader) error {
-	text, err := readAll(file, in)
-	if err == nil && file != "-" {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(in)
+	} else if text, err = os.ReadFile(file); err == nil {
 		file, err = filepath.Abs(file)
 	}
 	if err != nil {
@@ -82,14 +85,6 @@ func (a *app) readCrontab(ctx context.Context, f crontabFlags, file string, in i
 		return err
 	}
 	return im.finish()
-}
-
-// readAll reads a file, or standard input for -.
-func readAll(file string, in io.Reader) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(in)
-	}
-	return os.ReadFile(file)
 }
 
 // finish prints the jobs, and reports the lines that could not be read.

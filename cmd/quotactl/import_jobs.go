@@ -59,8 +59,13 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	for _, l := range lines {
 		calls, err := im.callsOf(l)
 		for _, c := range calls {
-			var j importedJob
-			if j, err = im.job(ctx, l, c); err == nil {
+			fill := im.exec
+			if c.program == "ingestor" {
+				fill = im.sweep
+			}
+			j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
+				Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
+			if err = fill(ctx, &j, c); err == nil {
 				err = im.check(ctx, j)
 			}
 			if err != nil {
@@ -127,19 +132,6 @@ func (im *importer) unused(name string) string {
 
 // ledgerError is an error of the ledger, as opposed to a line's.
 type ledgerError struct{ error }
-
-// job returns the job of a call.
-func (im *importer) job(ctx context.Context, l schedule.CronLine,
-	c invocation) (importedJob, error) {
-	j := importedJob{Cost: []shownCost{}, Elsewhere: im.flags.source, Schedule: l.Spec,
-		Timezone: cmp.Or(l.Zone, im.flags.timezone), Line: l.Number}
-	fill := im.exec
-	if c.program == "ingestor" {
-		fill = im.sweep
-	}
-	err := fill(ctx, &j, c)
-	return j, err
-}
 
 // exec fills a job from the flags of quotactl exec.
 func (im *importer) exec(ctx context.Context, j *importedJob, call invocation) error {

@@ -37,10 +37,12 @@ type finding struct {
 func (a *app) ledgerCheck() *cobra.Command {
 	var repair, yes bool
 	c := a.Command("ledger check", func(c *cobra.Command, _ []string) error {
+		in, isFile := c.InOrStdin().(io.Writer) // a terminal is a file
+		fromTerminal := isFile && cli.IsTerminal(in)
 		switch {
 		case yes && !repair:
 			return cli.Usagef("--yes needs --repair")
-		case repair && !yes && !isTerminal(c.InOrStdin()):
+		case repair && !yes && !fromTerminal:
 			return cli.Hint(cli.Usagef(
 				"--repair asks before it writes, and standard input is not a terminal"),
 				"see what it would change: quotactl ledger check; then add --yes")
@@ -51,8 +53,19 @@ func (a *app) ledgerCheck() *cobra.Command {
 				return checkLedger(c.Context(), cfg, l, repair)
 			}
 			before, err := check(false)
-			if err != nil || !repair || before.mendable() == 0 {
-				return a.checked(before, err)
+			if err != nil {
+				return err
+			}
+			if !repair || before.mendable() == 0 {
+				return before.end(a.Print(before, func(s cli.Screen) {
+					if before.OK {
+						s.Say("buckets checked: %d; nothing is wrong\n", before.buckets)
+					}
+					before.list(s)
+					if before.mendable() > 0 {
+						s.Say("\nto repair it: quotactl ledger check --repair\n")
+					}
+				}))
 			}
 			if !yes {
 				if err := a.confirm(c.InOrStdin(), before); err != nil {
@@ -65,17 +78,23 @@ func (a *app) ledgerCheck() *cobra.Command {
 					"is complete: quotactl ledger check --repair")
 			}
 			after, err := check(false)
+			if err != nil {
+				return err
+			}
 			done.OK = after.OK
-			return a.repaired(done, after, err)
+			return done.end(a.Print(done, func(s cli.Screen) {
+				done.list(s)
+				if after.OK {
+					s.Say("\nrepaired: nothing is wrong now\n")
+					return
+				}
+				s.Say("\nrepaired, except:\n")
+				after.list(s)
+			}))
 		})
 	})
 	cli.Flags(c.Flags(), "repair", &repair, "yes", &yes)
 	return c
-}
-
-func isTerminal(in io.Reader) bool {
-	w, ok := in.(io.Writer) // a terminal is a file
-	return ok && cli.IsTerminal(w)
 }
 
 func checkLedger(ctx context.Context, cfg *config.Config, l *ledger.Ledger,
@@ -119,21 +138,6 @@ func (r checkResult) mendable() (n int) {
 	return n
 }
 
-func (a *app) checked(r checkResult, err error) error {
-	if err != nil {
-		return err
-	}
-	return r.end(a.Print(r, func(s cli.Screen) {
-		if r.OK {
-			s.Say("buckets checked: %d; nothing is wrong\n", r.buckets)
-		}
-		r.list(s)
-		if r.mendable() > 0 {
-			s.Say("\nto repair it: quotactl ledger check --repair\n")
-		}
-	}))
-}
-
 func (r checkResult) list(s cli.Screen) {
 	for _, f := range r.Findings {
 		s.Say("bucket %s of %s: %s\n  repair: %s\n", f.Bucket, f.owner, f.What, f.Repair)
@@ -162,19 +166,4 @@ func (a *app) confirm(in io.Reader, r checkResult) error {
 		return nil
 	}
 	return errors.New("nothing was changed")
-}
-
-func (a *app) repaired(done, after checkResult, err error) error {
-	if err != nil {
-		return err
-	}
-	return done.end(a.Print(done, func(s cli.Screen) {
-		done.list(s)
-		if after.OK {
-			s.Say("\nrepaired: nothing is wrong now\n")
-			return
-		}
-		s.Say("\nrepaired, except:\n")
-		after.list(s)
-	}))
 }

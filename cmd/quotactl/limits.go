@@ -77,7 +77,23 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 		}
 		out.Written = true
 	}
-	return a.Print(out, func(s cli.Screen) { out.draw(s, len(reported)) })
+	return a.Print(out, func(s cli.Screen) {
+		if len(out.Limits) == 0 {
+			s.Say("the %d limits that the upstream reports are in force already\n", len(reported))
+			return
+		}
+		t := cli.View(out.Limits, func(l importedLimit) cli.Row {
+			return cli.Row{"bucket", l.Bucket, "window", l.Window,
+				">quota.yaml", s.Optional(l.unit, l.Before), ">upstream", s.Amount(l.unit, l.After)}
+		})
+		s.Draw(t, cli.Cut("bucket", 16))
+		if out.Written {
+			s.Say("wrote %s of %s to %s\n", words.Plural(int64(len(out.Limits)), "limit"), out.Credential,
+				*out.File)
+			return
+		}
+		s.Say("to change: %d; quotactl limits import --write does it\n", len(out.Limits))
+	})
 }
 
 // changed returns how the upstream's limit changes the configured ones. One daily limit may
@@ -110,24 +126,6 @@ func changed(ours []quota.Limit, theirs bill.Limit) (all []importedLimit) {
 func newChange(l quota.Limit, before *int64) importedLimit {
 	return importedLimit{Bucket: l.Bucket, Window: l.Window.Text(),
 		Timezone: words.OrNull(l.Window.ZoneName()), Before: before, After: l.Units, limit: l}
-}
-
-func (r importedLimits) draw(s cli.Screen, reported int) {
-	if len(r.Limits) == 0 {
-		s.Say("the %d limits that the upstream reports are in force already\n", reported)
-		return
-	}
-	t := cli.View(r.Limits, func(l importedLimit) cli.Row {
-		return cli.Row{"bucket", l.Bucket, "window", l.Window,
-			">quota.yaml", s.Optional(l.unit, l.Before), ">upstream", s.Amount(l.unit, l.After)}
-	})
-	s.Draw(t, cli.Cut("bucket", 16))
-	if r.Written {
-		s.Say("wrote %s of %s to %s\n", words.Plural(int64(len(r.Limits)), "limit"), r.Credential,
-			*r.File)
-		return
-	}
-	s.Say("to change: %d; quotactl limits import --write does it\n", len(r.Limits))
 }
 
 // writeLimits changes the configuration file in one step, if the result is valid.
@@ -182,7 +180,15 @@ func spliceLimits(text string, c config.Credential, changes []importedLimit) (st
 	if err != nil {
 		return "", err
 	}
-	credential := credentialNode(file.Top, c.Name)
+	var credential *yaml.Node
+	if all := grammar.Child(file.Top, "credentials"); all != nil {
+		for _, node := range all.Content {
+			if name := grammar.Child(node, "name"); name != nil && name.Value == c.Name {
+				credential = node
+				break
+			}
+		}
+	}
 	if !grammar.InLines(credential) {
 		return "", cli.Hint(fmt.Errorf("credential %s is not written with a key on each line", c.Name),
 			"write it so, or take the limits over by hand")
@@ -248,18 +254,6 @@ func merged(ours []quota.Limit, changes []importedLimit) []quota.Limit {
 		}
 	}
 	return all
-}
-
-// credentialNode returns the mapping of a credential, or nil.
-func credentialNode(top *yaml.Node, name string) *yaml.Node {
-	if list := grammar.Child(top, "credentials"); list != nil {
-		for _, c := range list.Content {
-			if at := grammar.Child(c, "name"); at != nil && at.Value == name {
-				return c
-			}
-		}
-	}
-	return nil
 }
 
 // limitNode returns the limit in a list that matches another one, or nil.

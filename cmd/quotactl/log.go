@@ -166,24 +166,18 @@ func (g *gate) groups(ctx context.Context, q question) (report.Groups, error) {
 	return sums.Groups(q.by), err
 }
 
-// missing returns an error if there are entries and none has the label, because its name is
-// probably mistyped.
-func missing(q question, list report.Groups) error {
-	has := func(row report.Group) bool { return row.Key != "" }
-	if !q.bare || len(list.Rows) == 0 || slices.ContainsFunc(list.Rows, has) {
-		return nil
-	}
-	labels := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
-	return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
-		words.DidYouMean(q.by, labels)),
-		"write method, region, job, source, or label:%s to have it all the same", q.by)
-}
-
 // printGroups prints a block for each bucket, with its total.
 func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 	list, err := g.groups(ctx, q)
-	if err = cmp.Or(err, missing(q, list)); err != nil {
+	if err != nil {
 		return err
+	}
+	has := func(row report.Group) bool { return row.Key != "" }
+	if q.bare && len(list.Rows) > 0 && !slices.ContainsFunc(list.Rows, has) { // probably mistyped
+		labels := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
+		return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
+			words.DidYouMean(q.by, labels)),
+			"write method, region, job, source, or label:%s to have it all the same", q.by)
 	}
 	if a.InLines() {
 		return a.PrintLines(cli.View(list.Rows, func(r report.Group) cli.Row {

@@ -29,11 +29,15 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		corrections, err := g.takings(ctx, query)
+		corrections, err := g.Ledger.Takings(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		all = slices.Concat(all, some, corrections)
+		all = append(all, some...)
+		for _, c := range corrections {
+			all = append(all, quota.Entry{At: c.At, ID: c.ID, Bucket: c.Bucket,
+				Labels: c.Labels.With(quota.Labels{labelTakenOff: strconv.FormatInt(c.Units, 10)})})
+		}
 	}
 	slices.SortStableFunc(all, func(a, b quota.Entry) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
@@ -106,17 +110,6 @@ func (a *app) printEntryLines(t *cli.Table, entries []report.Entry) error {
 // entries already lack the units, so the correction's line has 0 units.
 const labelTakenOff = "taken_off"
 
-// takings returns the corrections of a bucket as entries of its log.
-func (g *gate) takings(ctx context.Context, q quota.Query) ([]quota.Entry, error) {
-	list, err := g.Ledger.Takings(ctx, q)
-	entries := make([]quota.Entry, len(list))
-	for i, t := range list {
-		entries[i] = quota.Entry{At: t.At, ID: t.ID, Bucket: t.Bucket,
-			Labels: t.Labels.With(quota.Labels{labelTakenOff: strconv.FormatInt(t.Units, 10)})}
-	}
-	return entries, err
-}
-
 // focusColumns are the mandatory columns of FOCUS 1.4's Cost and Usage dataset and the optional
 // ones that a ledger can fill, in the order of the specification, then two columns of our own. A
 // ledger has no invoices.
@@ -148,10 +141,21 @@ func (g *gate) focusRow(e quota.Entry) map[string]string {
 	table, at := g.prices(), e.At.UTC()
 	month := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 	unit := report.UnitOf(table, e.Bucket)
-	cost, quantity, measure := "0", strconv.FormatInt(e.Units, 10), unitTitle(unit)
+	cost, quantity, measure := "0", strconv.FormatInt(e.Units, 10),
+		strings.ToUpper(unit.Name[:1])+unit.Name[1:]
 	if unit.IsMoney() {
 		cost = strconv.FormatFloat(float64(e.Units)/float64(unit.Scale), 'f', -1, 64)
 		quantity, measure = "1", "Requests"
+	}
+	var about []string
+	for _, label := range []string{quota.LabelMethod, quota.LabelPriced, quota.LabelSource,
+		quota.LabelReason} {
+		if text := e.Labels[label]; text != "" {
+			about = append(about, text)
+		}
+	}
+	if about == nil {
+		about = []string{"units of " + e.Bucket}
 	}
 	sku := cmp.Or(e.Labels[quota.LabelMethod], quota.WholeOf(e.Bucket))
 	row := map[string]string{
@@ -160,7 +164,7 @@ func (g *gate) focusRow(e quota.Entry) map[string]string {
 		"BillingAccountName": g.Credential, "BillingCurrency": "USD",
 		"BillingPeriodStart": focusTime(month), "BillingPeriodEnd": focusTime(month.AddDate(0, 1, 0)),
 		"ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "PricingCategory": "Standard",
-		"ChargeDescription": focusText(e), "ChargePeriodStart": focusTime(at),
+		"ChargeDescription": strings.Join(slices.Compact(about), " "), "ChargePeriodStart": focusTime(at),
 		"ChargePeriodEnd":  focusTime(at.Add(time.Second)),
 		"ConsumedQuantity": quantity, "ConsumedUnit": measure, "PricingQuantity": quantity,
 		"PricingUnit": measure, "HostProviderName": table.Upstream,
@@ -182,21 +186,3 @@ func (g *gate) focusRow(e quota.Entry) map[string]string {
 
 // focusTime formats a moment in whole seconds, as FOCUS requires.
 func focusTime(at time.Time) string { return at.Truncate(time.Second).Format(time.RFC3339) }
-
-// focusText describes an entry by its labels.
-func focusText(e quota.Entry) string {
-	words := []string{}
-	for _, label := range []string{quota.LabelMethod, quota.LabelPriced, quota.LabelSource,
-		quota.LabelReason} {
-		if text := e.Labels[label]; text != "" {
-			words = append(words, text)
-		}
-	}
-	if len(words) == 0 {
-		return "units of " + e.Bucket
-	}
-	return strings.Join(slices.Compact(words), " ")
-}
-
-// unitTitle capitalizes a unit as FOCUS does: Tokens.
-func unitTitle(u costs.Unit) string { return strings.ToUpper(u.Name[:1]) + u.Name[1:] }

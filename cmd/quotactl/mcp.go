@@ -84,7 +84,10 @@ func (d *agentDesk) server(allowSpend bool) (*mcp.Server, error) {
 	addTool(s, "hold", "Set aside the most that a call can take, before it is sent. Do not send the "+
 		"call if this is denied. A hold that is not settled in time becomes a charge", false, d.hold)
 	addTool(s, "settle", "Book what a call used of a hold: 0 units if it was never sent", false,
-		d.settle)
+		func(ctx context.Context, in agentSettlement) (any, error) {
+			return d.post(ctx, "/v1/holds/"+url.PathEscape(in.Hold)+"/settlements", "",
+				map[string]any{"costs": in.Costs})
+		})
 	return s, err
 }
 
@@ -158,11 +161,6 @@ func (d *agentDesk) hold(ctx context.Context, in agentHold) (any, error) {
 type agentSettlement struct {
 	Hold  string           `json:"hold" jsonschema:"as hold returned it"`
 	Costs map[string]int64 `json:"costs" jsonschema:"units used, by bucket"`
-}
-
-func (d *agentDesk) settle(ctx context.Context, in agentSettlement) (any, error) {
-	return d.post(ctx, "/v1/holds/"+url.PathEscape(in.Hold)+"/settlements", "",
-		map[string]any{"costs": in.Costs})
 }
 
 // post sends a request to the ledger's API. A refusal is a *refusedCall.

@@ -37,7 +37,22 @@ func (a *app) prove() *cobra.Command {
 		if !c.Flags().Changed("seed") {
 			p.seed = rand.Uint64() >> 11 // a JSON number that is exact
 		}
-		return a.runProof(c.Context(), p)
+		stage, end, err := a.stage(c.Context(), p.on)
+		if err != nil {
+			return err
+		}
+		defer end()
+		r, err := limit.Prove(c.Context(), stage, p.scene, p.seed)
+		if err != nil {
+			return err
+		}
+		if err := a.Print(r, func(s cli.Screen) { drawProof(s, r) }); err != nil {
+			return err
+		}
+		if !r.Kept {
+			return errors.New("a promise was broken")
+		}
+		return nil
 	})
 	c.ValidArgs = scenes
 	c.Args = func(_ *cobra.Command, args []string) error {
@@ -49,25 +64,6 @@ func (a *app) prove() *cobra.Command {
 	}
 	cli.Flags(c.Flags(), "on", &p.on, "seed", &p.seed)
 	return c
-}
-
-func (a *app) runProof(ctx context.Context, p proof) error {
-	stage, end, err := a.stage(ctx, p.on)
-	if err != nil {
-		return err
-	}
-	defer end()
-	r, err := limit.Prove(ctx, stage, p.scene, p.seed)
-	if err != nil {
-		return err
-	}
-	if err := a.Print(r, func(s cli.Screen) { drawProof(s, r) }); err != nil {
-		return err
-	}
-	if !r.Kept {
-		return errors.New("a promise was broken")
-	}
-	return nil
 }
 
 // stage opens the store to test. Call end afterwards.

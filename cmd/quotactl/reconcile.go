@@ -64,8 +64,14 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 	if err != nil {
 		return err
 	}
-	r := reconciling{gate: g, client: client, flags: f, kept: kept}
-	r.findShares()
+	r := reconciling{gate: g, client: client, flags: f, kept: kept, shares: []string{g.Credential}}
+	own := r.countedAs(r.cred)
+	for _, c := range r.cfg.Credentials {
+		same := c.Upstream == r.cred.Upstream && c.Name != r.Credential
+		if same && own != "" && r.countedAs(c) == own {
+			r.shares = append(r.shares, c.Name)
+		}
+	}
 	now, err := g.Ledger.Time(ctx)
 	if err != nil {
 		return err
@@ -73,7 +79,10 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
 		Service: cmp.Or(g.prices().Service, g.prices().Upstream), At: words.Time(now),
 		SharedWith: r.shares[1:],
-		Rows:       []reconciledRow{}, Limits: []limitRow{}, upstream: upstreamWord(g.prices())}
+		Rows:       []reconciledRow{}, Limits: []limitRow{}, upstream: g.prices().Upstream}
+	if bill.Asks(g.prices(), "service_account") {
+		r.out.upstream = "google"
+	}
 	if err := r.compare(ctx, now); err != nil {
 		return inBillWords(g, client, err)
 	}
@@ -83,7 +92,13 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 	}
 	limits, err := client.Limits(ctx)
 	if err == nil {
-		r.out.compareLimits(bill.Differ(g.Limits, limits))
+		for _, d := range bill.Differ(g.Limits, limits) {
+			row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
+			if d.Theirs >= 0 {
+				row.Theirs = &d.Theirs
+			}
+			r.out.Limits = append(r.out.Limits, row)
+		}
 	}
 	failed = errors.Join(failed, inBillWords(g, client, err))
 	if err := a.Print(r.out, func(s cli.Screen) { r.out.draw(s, g) }); err != nil {
@@ -93,14 +108,6 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 		return &cli.Coded{Code: cli.ExitFailed}
 	}
 	return failed
-}
-
-// upstreamWord returns what messages call the upstream.
-func upstreamWord(t *costs.Table) string {
-	if bill.Asks(t, "service_account") {
-		return "google"
-	}
-	return t.Upstream
 }
 
 // billClient returns a client for the required requests of the price list, with the credential's
@@ -174,18 +181,6 @@ func (a *app) account(g *gate) (*bill.Account, error) {
 	}
 	config.FileSecret(at.File, a.Getenv).WarnExposed(a.Logger())
 	return account, nil
-}
-
-// findShares finds the credentials that the upstream counts together with this one.
-func (r *reconciling) findShares() {
-	r.shares = []string{r.Credential}
-	own := r.countedAs(r.cred)
-	for _, c := range r.cfg.Credentials {
-		same := c.Upstream == r.cred.Upstream && c.Name != r.Credential
-		if same && own != "" && r.countedAs(c) == own {
-			r.shares = append(r.shares, c.Name)
-		}
-	}
 }
 
 // countedAs returns the key by which the upstream counts a credential's calls: the project,

@@ -34,25 +34,20 @@ func (r *reconciling) correct(ctx context.Context) error {
 					words.Moment(row.day.Until))},
 		})
 		if err != nil {
-			failed = errors.Join(failed, r.uncorrected(*row, err))
+			err = fmt.Errorf("%s from %s: %w", row.Bucket, words.Moment(row.day.Begin), err)
+			switch {
+			case errors.Is(err, quota.ErrSpanChanged):
+				err = cli.Hint(err, "run it again")
+			case errors.Is(err, quota.ErrSpanShort) && len(r.shares) > 1:
+				err = cli.Hint(err, "other credentials spend from the same project: correct them with "+
+					"quotactl adjust --credential NAME")
+			}
+			failed = errors.Join(failed, err)
 			continue
 		}
 		row.Applied = true
 	}
 	return failed
-}
-
-// uncorrected adds the difference that was not booked, and a hint, to an error.
-func (r *reconciling) uncorrected(row reconciledRow, err error) error {
-	err = fmt.Errorf("%s from %s: %w", row.Bucket, words.Moment(row.day.Begin), err)
-	switch {
-	case errors.Is(err, quota.ErrSpanChanged):
-		return cli.Hint(err, "run it again")
-	case errors.Is(err, quota.ErrSpanShort) && len(r.shares) > 1:
-		return cli.Hint(err, "other credentials spend from the same project: correct them with "+
-			"quotactl adjust --credential NAME")
-	}
-	return err
 }
 
 // inBillWords adds an exit code and a hint to an error of the upstream.
@@ -141,17 +136,6 @@ type limitRow struct {
 	Theirs *int64 `json:"theirs"` // nil for unlimited
 }
 
-// compareLimits adds the configured limits that differ from the upstream's.
-func (r *reconciliation) compareLimits(all []bill.Difference) {
-	for _, d := range all {
-		row := limitRow{Bucket: d.Ours.Bucket, Window: d.Ours.Window.Text(), Ours: d.Ours.Units}
-		if d.Theirs >= 0 {
-			row.Theirs = &d.Theirs
-		}
-		r.Limits = append(r.Limits, row)
-	}
-}
-
 func (r reconciliation) draw(s cli.Screen, g *gate) {
 	reported := slices.DeleteFunc(slices.Clone(r.Rows), func(row reconciledRow) bool {
 		return row.Ours == 0 && row.Theirs == nil
@@ -216,19 +200,15 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 	if n := r.pending(); n > 0 {
 		lines = append(lines, fmt.Sprintf("to correct: %d; quotactl reconcile --apply does it", n))
 	}
-	for _, l := range r.Limits {
-		lines = append(lines, l.advice(r.upstream, g.Credential))
+	for _, l := range r.Limits { // what to write into the configuration
+		if l.Theirs == nil {
+			lines = append(lines, fmt.Sprintf("%s sets no limit on %s, and quota.yaml %d (%s) for %s",
+				r.upstream, l.Bucket, l.Ours, l.Window, g.Credential))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s allows %d of %s, and quota.yaml %d (%s): under limits "+
+			"of %s, write {bucket: %s, units: %d, window: %s}", r.upstream, *l.Theirs, l.Bucket, l.Ours,
+			l.Window, g.Credential, l.Bucket, *l.Theirs, l.Window))
 	}
 	return lines
-}
-
-// advice returns the lines to write into the configuration.
-func (l limitRow) advice(upstream, credential string) string {
-	if l.Theirs == nil {
-		return fmt.Sprintf("%s sets no limit on %s, and quota.yaml %d (%s) for %s", upstream, l.Bucket,
-			l.Ours, l.Window, credential)
-	}
-	return fmt.Sprintf("%s allows %d of %s, and quota.yaml %d (%s): under limits of %s, write "+
-		"{bucket: %s, units: %d, window: %s}", upstream, *l.Theirs, l.Bucket, l.Ours, l.Window, credential,
-		l.Bucket, *l.Theirs, l.Window)
 }

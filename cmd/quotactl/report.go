@@ -20,8 +20,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-type observeQuestion struct{ since, until, bucket string }
-
 // observation is the calls that a limit of a credential would have refused.
 type observation struct {
 	credential config.Credential
@@ -29,28 +27,41 @@ type observation struct {
 }
 
 func (a *app) reportObserve() *cobra.Command {
-	q := observeQuestion{since: "7d"}
+	since, until, bucket := "7d", "", ""
 	c := a.Command("report observe", func(c *cobra.Command, _ []string) error {
 		return a.withLedger(c.Context(), func(src report.Source) error {
 			now, err := src.Ledger.Time(c.Context())
 			if err != nil {
 				return err
 			}
-			in, err := spanOf(q.since, q.until, now)
+			in, err := spanOf(since, until, now)
 			if err != nil {
 				return err
 			}
-			list, err := observe(c.Context(), src, q.bucket, in)
+			list, err := observe(c.Context(), src, bucket, in)
 			if err != nil {
 				return err
 			}
 			if in.Until.IsZero() {
 				in.Until = now
 			}
-			return a.printObserved(src.Config, list, in)
+			out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
+				"limits", each(list, shownObservation)}
+			return a.Print(out, func(s cli.Screen) {
+				if len(list) == 0 {
+					s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml makes " +
+						"it one\n")
+				}
+				for i, o := range list {
+					if i > 0 {
+						s.Say("\n")
+					}
+					o.draw(s, src.Config, in)
+				}
+			})
 		})
 	})
-	cli.Flags(c.Flags(), "since", &q.since, "until", &q.until, "bucket", &q.bucket)
+	cli.Flags(c.Flags(), "since", &since, "until", &until, "bucket", &bucket)
 	return c
 }
 
@@ -139,22 +150,6 @@ func shownObservation(o observation) object {
 		"charged_calls", f.Charged.Charges, "refused_units", f.Refused.Units,
 		"refused_calls", f.Refused.Charges, "share", math.Round(f.Share()*1e6) / 1e6, "by", f.By,
 		"hours", f.Hours, "exact", f.Exact, "note", words.OrNull(f.Note)}
-}
-
-func (a *app) printObserved(cfg *config.Config, list []observation, in report.Span) error {
-	out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
-		"limits", each(list, shownObservation)}
-	return a.Print(out, func(s cli.Screen) {
-		if len(list) == 0 {
-			s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml makes it one\n")
-		}
-		for i, o := range list {
-			if i > 0 {
-				s.Say("\n")
-			}
-			o.draw(s, cfg, in)
-		}
-	})
 }
 
 // draw writes a sentence about a limit, and the callers and times below it.

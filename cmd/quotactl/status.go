@@ -27,7 +27,12 @@ func (a *app) status() *cobra.Command {
 				statusTable(s, list)
 				results, err := src.Forecasts(c.Context(), "")
 				sayOutlook(s, results, err)
-				sayOrigin(s, list)
+				// under cron, without a shell's environment, they may differ from the expected ones
+				file := "no configuration file: defaults"
+				if list.Config != nil {
+					file = "configuration " + *list.Config
+				}
+				s.Say("ledger %s\n%s\n", list.Ledger, file)
 			})
 		})
 		if errors.Is(err, quota.ErrUnreachable) {
@@ -52,16 +57,6 @@ func (a *app) withoutLedger(ctx context.Context, why error) error {
 		sentences = append(sentences, outage.Text())
 	}
 	return cli.Hint(why, "%s", strings.Join(sentences, "; "))
-}
-
-// sayOrigin prints the ledger and the configuration file: under cron, without a shell's
-// environment, they may differ from the expected ones.
-func sayOrigin(s cli.Screen, list report.Status) {
-	file := "no configuration file: defaults"
-	if list.Config != nil {
-		file = "configuration " + *list.Config
-	}
-	s.Say("ledger %s\n%s\n", list.Ledger, file)
 }
 
 // statusTable draws the table, and a note for each suspended bucket, for each estimate that may
@@ -151,12 +146,16 @@ func drawStatus(s cli.Screen, list report.Status) {
 	t := cli.View(rows, func(r statusRow) cli.Row {
 		c, b, l := r.credential, r.bucket, r.limit
 		amount := func(n int64) string { return s.Amount(b.Counts, n) }
+		name := c.Credential
+		if c.Mode != "enforce" {
+			name += " (" + c.Mode + ")"
+		}
 		remaining, limit := s.Remaining(c, b, l), cli.Cell{Text: amount(l.Units)}
 		if l.Headroom > 0 { // short: the units for scheduled charges, and the headroom
 			limit.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
 		}
 		return cli.Row{remaining.Color,
-			"credential", named(c),
+			"credential", name,
 			"bucket", quota.ShownBucket(b.Bucket),
 			"window", cli.Window(l),
 			"", s.Bar(l.Used+b.Held, l.Units, barCells),
@@ -177,12 +176,4 @@ func drawStatus(s cli.Screen, list report.Status) {
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
 	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
-}
-
-// named returns the name of a credential, with its mode unless that is enforce.
-func named(c report.CredentialStatus) string {
-	if c.Mode == "enforce" {
-		return c.Credential
-	}
-	return c.Credential + " (" + c.Mode + ")"
 }

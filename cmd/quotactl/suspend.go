@@ -26,7 +26,21 @@ func (a *app) suspend() *cobra.Command {
 			if err := g.whole(order.Bucket); err != nil {
 				return err
 			}
-			if err := g.close(c.Context(), &order, until); err != nil {
+			now, err := g.Ledger.Time(c.Context())
+			if err != nil {
+				return err
+			}
+			order.Credential, order.By = g.Credential, cmp.Or(order.By, userName())
+			if until == "" {
+				_, order.Until = g.prices().Reset(order.Bucket).Bounds(now)
+			} else if order.Until, err = parseTime(until, now, +1); err != nil {
+				return cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
+					"duration such as 2h", until)
+			}
+			if !order.Until.After(now) {
+				return cli.Usagef("--until %s is in the past", until)
+			}
+			if err := g.Ledger.Suspend(c.Context(), order); err != nil {
 				return err
 			}
 			u, err := g.BucketUsage(c.Context(), order.Bucket)
@@ -42,25 +56,6 @@ func (a *app) suspend() *cobra.Command {
 	cli.Flags(c.Flags(), "bucket", &order.Bucket, "until", &until, "reason", &order.Reason,
 		"by", &order.By)
 	return c
-}
-
-// close suspends a bucket until its reset, or until --until.
-func (g *gate) close(ctx context.Context, s *quota.Suspension, until string) error {
-	now, err := g.Ledger.Time(ctx)
-	if err != nil {
-		return err
-	}
-	s.Credential, s.By = g.Credential, cmp.Or(s.By, userName())
-	if until == "" {
-		_, s.Until = g.cfg.Table(g.cred).Reset(s.Bucket).Bounds(now)
-	} else if s.Until, err = parseTime(until, now, +1); err != nil {
-		return cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
-			"duration such as 2h", until)
-	}
-	if !s.Until.After(now) {
-		return cli.Usagef("--until %s is in the past", until)
-	}
-	return g.Ledger.Suspend(ctx, *s)
 }
 
 func (a *app) resume() *cobra.Command {

@@ -204,24 +204,19 @@ func inWords(err error) (text, hint string) {
 	if quota.LooksSecret(text) {
 		text = "the error is not shown: it holds what looks like an API key"
 	}
-	return text, hintFor(err)
-}
-
-// hintFor returns the error's own hint, otherwise the table's.
-func hintFor(err error) string {
 	if hinted, ok := errors.AsType[*HintError](err); ok {
-		return hinted.Hint
+		return text, hinted.Hint
 	}
 	if kind, ok := refusalOf(err); ok && kinds()[kind].hint != "" {
-		return kinds()[kind].hint
+		return text, kinds()[kind].hint
 	}
 	if folder := sqlite.FolderAdvice(err); folder != "" {
-		return "make the folder: " + folder
+		return text, "make the folder: " + folder
 	}
 	for _, a := range answers() {
 		if errors.Is(err, a.err) {
-			return a.hint
+			return text, a.hint
 		}
 	}
-	return ""
+	return text, ""
 }

@@ -68,31 +68,27 @@ func NewForecastList(results []Forecast) ForecastList {
 				CredentialForecast{Credential: f.Credential, At: words.Time(f.At)})
 			n++
 		}
+		out := BucketForecast{
+			Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: words.Time(f.ResetAt),
+			Remaining: f.Remaining,
+			DryAt:     words.Time(f.DryAt), DryEarliest: words.Time(f.Earliest),
+			DryLatest: words.Time(f.Latest),
+			OpensAt:   words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
+			Limit: words.OrNull(f.Limit), Advice: words.OrNull(f.Advice),
+			UnscheduledPerHour: f.Rate, Scheduled: f.Scheduled, Lost: f.Lost, LeftOut: f.LeftOut,
+			LostRuns: []LostRun{}, Short: f.Missing, Unit: f.Unit.String(),
+		}
+		if !f.DryAt.IsZero() {
+			out.DryBeforeResetSeconds = new(words.Seconds(f.ResetAt.Sub(f.DryAt)))
+		}
+		for _, r := range f.LostRuns {
+			out.LostRuns = append(out.LostRuns, LostRun{words.Time(r.At), words.Time(r.Scheduled), r.Job,
+				r.Region, r.Wanted, r.Missing(), r.Limit})
+		}
 		c := &list.Credentials[n-1]
-		c.Buckets = append(c.Buckets, newBucketForecast(f))
+		c.Buckets = append(c.Buckets, out)
 	}
 	return list
-}
-
-func newBucketForecast(f Forecast) BucketForecast {
-	out := BucketForecast{
-		Bucket: f.Bucket, Text: f.Text(), Verdict: f.Verdict, ResetAt: words.Time(f.ResetAt),
-		Remaining: f.Remaining,
-		DryAt:     words.Time(f.DryAt), DryEarliest: words.Time(f.Earliest),
-		DryLatest: words.Time(f.Latest),
-		OpensAt:   words.Time(f.OpensAt), SuspendedUntil: words.Time(f.SuspendedUntil),
-		Limit: words.OrNull(f.Limit), Advice: words.OrNull(f.Advice),
-		UnscheduledPerHour: f.Rate, Scheduled: f.Scheduled, Lost: f.Lost, LeftOut: f.LeftOut,
-		LostRuns: []LostRun{}, Short: f.Missing, Unit: f.Unit.String(),
-	}
-	if !f.DryAt.IsZero() {
-		out.DryBeforeResetSeconds = new(words.Seconds(f.ResetAt.Sub(f.DryAt)))
-	}
-	for _, r := range f.LostRuns {
-		out.LostRuns = append(out.LostRuns, LostRun{words.Time(r.At), words.Time(r.Scheduled), r.Job,
-			r.Region, r.Wanted, r.Missing(), r.Limit})
-	}
-	return out
 }
 
 // Forecast is the forecast of one bucket, with its credential.

@@ -180,16 +180,8 @@ func (s Source) Usage(ctx context.Context, c config.Credential) (quota.Usage, er
 	if err != nil {
 		return usage, err
 	}
-	closed, err := s.suspendedWithoutLimit(ctx, c, usage)
-	usage.Buckets = append(usage.Buckets, closed...)
-	return usage, err
-}
-
-// suspendedWithoutLimit returns the buckets of the price list that are suspended and have no limit.
-func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential,
-	listed quota.Usage) (closed []quota.BucketUsage, err error) {
 	var limited []string
-	for _, b := range listed.Buckets {
+	for _, b := range usage.Buckets {
 		limited = append(limited, b.Bucket)
 	}
 	var limits []quota.Limit // limits through which the buckets' usage is read
@@ -198,15 +190,15 @@ func (s Source) suspendedWithoutLimit(ctx context.Context, c config.Credential,
 			quota.Limit{Bucket: bucket, Units: quota.MaxUnits, Window: quota.Sliding(time.Hour)})
 	}
 	if len(limits) == 0 {
-		return nil, nil
+		return usage, nil
 	}
-	usage, err := s.Ledger.Usage(ctx, c.Name, limits)
-	for _, b := range usage.Buckets {
+	others, err := s.Ledger.Usage(ctx, c.Name, limits)
+	for _, b := range others.Buckets {
 		if b.Limits = nil; !b.SuspendedUntil.IsZero() {
-			closed = append(closed, b)
+			usage.Buckets = append(usage.Buckets, b)
 		}
 	}
-	return closed, err
+	return usage, err
 }
 
 // UnitOf returns the unit of a bucket or of a part; "units" if the price list names none.
