@@ -104,12 +104,7 @@ func (a *app) charts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		out := struct {
-			Charts []report.Region `json:"charts"`
-		}{[]report.Region{}}
-		for _, r := range states {
-			out.Charts = append(out.Charts, report.NewRegion(r))
-		}
+		out := cli.Object{"charts", cli.Each(states, report.NewRegion)}
 		return a.Print(out, func(s cli.Screen) {
 			t := cli.View(states, func(r catalog.RegionState) cli.Row {
 				age := ""
@@ -152,18 +147,13 @@ func searchCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := struct {
-				Videos []report.Video `json:"videos"`
-			}{[]report.Video{}}
-			for _, v := range matches {
-				out.Videos = append(out.Videos, report.NewVideo(v, 0))
-			}
-			return a.Print(out, func(s cli.Screen) {
+			videos := cli.Each(matches, func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) })
+			return a.Print(cli.Object{"videos", videos}, func(s cli.Screen) {
 				if len(matches) == 0 {
 					s.Say("no video found\n")
 					return
 				}
-				drawVideos(s, out.Videos, false)
+				drawVideos(s, videos, false)
 			})
 		})
 	})
@@ -207,10 +197,7 @@ func purgeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := struct {
-				Deleted int `json:"videos_deleted"`
-			}{n}
-			return a.Print(out, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
+			return a.Print(cli.Object{"videos_deleted", n}, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
 		}, catalog.Open)
 	})
 	cli.Flags(c.Flags(), "older-than", &older)

@@ -69,12 +69,8 @@ func (a *app) jobs(c *cobra.Command, _ []string) error {
 	if err != nil {
 		a.Logger().Warn("cannot read the results of the last runs", "error", err)
 	}
-	jobs := []jobJSON{}
-	for _, l := range lanes {
-		jobs = append(jobs, newJob(cfg, l, runs[l.Name()]))
-	}
-	out := map[string][]jobJSON{"jobs": jobs}
-	return a.Print(out, func(s cli.Screen) { drawJobs(s, jobs) })
+	jobs := cli.Each(lanes, func(l share.Lane) jobJSON { return newJob(cfg, l, runs[l.Name()]) })
+	return a.Print(cli.Object{"jobs", jobs}, func(s cli.Screen) { drawJobs(s, jobs) })
 }
 
 // lastRuns returns the last runs recorded by this machine's daemons; none if there is no catalogue
@@ -95,7 +91,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 	out := jobJSON{Name: l.Name(), Kind: "sweep", Job: l.Job, Region: l.Region,
 		Credential: cfg.Ingest.Credential, Schedule: l.Schedule.String(),
 		Timezone: l.Zone.String(), Weight: l.Weight, Priority: l.Priority, Floor: l.Floor,
-		Cost: make(map[string]int64), Runs: []jobRun{}}
+		Cost: make(map[string]int64)}
 	if tick := l.Next(time.Now()); !tick.At.IsZero() {
 		out.Next = words.Time(tick.At)
 	}
@@ -114,14 +110,12 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 			}
 		}
 	}
-	for _, r := range runs {
-		units := r.Units
-		if units == nil {
-			units = map[string]int64{}
+	out.Runs = cli.Each(runs, func(r catalog.LaneRun) jobRun {
+		if r.Units == nil {
+			r.Units = map[string]int64{}
 		}
-		out.Runs = append(out.Runs,
-			jobRun{words.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, units})
-	}
+		return jobRun{words.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, r.Units}
+	})
 	if len(out.Runs) > 0 {
 		out.Last = &out.Runs[0]
 	}

@@ -67,7 +67,17 @@ func (a *app) freshness(ctx context.Context, last int) error {
 				if err != nil {
 					return err
 				}
-				rows[i].fill(charts)
+				r := &rows[i]
+				if r.Charts = len(charts); r.Charts == 0 {
+					continue
+				}
+				at := charts[r.Charts-1].At
+				r.Completed, r.Age = words.Time(at), new(words.Seconds(max(0, time.Since(at))))
+				f := report.CompareCharts(charts)
+				if r.Units = f.Units; f.Pairs > 0 {
+					r.Gap = new(words.Seconds(f.Gap))
+					r.Moved, r.New, r.PerUnit = &f.Moved, &f.New, &f.PerUnit
+				}
 			}
 			return nil
 		})
@@ -100,21 +110,6 @@ func lastCharts(ctx context.Context, c *catalog.Catalog, region string, last int
 	}
 	slices.Reverse(charts)
 	return charts, nil
-}
-
-// fill adds the data of the region's charts.
-func (r *freshnessJSON) fill(charts []report.ReadChart) {
-	r.Charts = len(charts)
-	if r.Charts == 0 {
-		return
-	}
-	at := charts[r.Charts-1].At
-	r.Completed, r.Age = words.Time(at), new(words.Seconds(max(0, time.Since(at))))
-	f := report.CompareCharts(charts)
-	if r.Units = f.Units; f.Pairs > 0 {
-		r.Gap = new(words.Seconds(f.Gap))
-		r.Moved, r.New, r.PerUnit = &f.Moved, &f.New, &f.PerUnit
-	}
 }
 
 func drawFreshness(s cli.Screen, rows []freshnessJSON) {

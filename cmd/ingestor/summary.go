@@ -13,42 +13,24 @@ import (
 	"quotabudget/internal/words"
 )
 
-type summaryJSON struct {
-	Outcome           ingest.Outcome   `json:"outcome"`
-	Units             map[string]int64 `json:"units"`
-	RetryAt           words.Time       `json:"retry_at"`
-	RetryAfterSeconds *int64           `json:"retry_after_seconds"`
-	Limit             *string          `json:"limit"`
-	Regions           []regionJSON     `json:"regions"`
-}
-
-type regionJSON struct {
-	Region  string         `json:"region"`
-	Outcome ingest.Outcome `json:"outcome"`
-	Pages   int            `json:"pages"`
-	Videos  int            `json:"videos"`
-	Units   int64          `json:"units"`
-	Error   *string        `json:"error"`
-}
-
-func outward(sum ingest.Summary) summaryJSON {
-	out := summaryJSON{Outcome: sum.Outcome, Units: sum.Units, RetryAt: words.Time(sum.RetryAt),
-		Limit: words.OrNull(sum.Limit), Regions: []regionJSON{}}
-	if out.Units == nil {
-		out.Units = map[string]int64{}
+func shownSummary(sum ingest.Summary) cli.Object {
+	units, wait := sum.Units, (*int64)(nil)
+	if units == nil {
+		units = map[string]int64{}
 	}
 	if !sum.RetryAt.IsZero() {
-		out.RetryAfterSeconds = new(words.Seconds(sum.RetryAfter))
+		wait = new(words.Seconds(sum.RetryAfter))
 	}
-	for _, r := range sum.Regions {
-		out.Regions = append(out.Regions,
-			regionJSON{r.Region, r.Outcome, r.Pages, r.Videos, r.Units, words.OrNull(why(r))})
-	}
-	return out
+	return cli.Object{"outcome", sum.Outcome, "units", units, "retry_at", words.Time(sum.RetryAt),
+		"retry_after_seconds", wait, "limit", words.OrNull(sum.Limit),
+		"regions", cli.Each(sum.Regions, func(r ingest.Region) cli.Object {
+			return cli.Object{"region", r.Region, "outcome", r.Outcome, "pages", r.Pages,
+				"videos", r.Videos, "units", r.Units, "error", words.OrNull(why(r))}
+		})}
 }
 
 func (a *app) printSummary(st *deps, sum ingest.Summary, heads bool) error {
-	return a.Print(outward(sum), func(s cli.Screen) {
+	return a.Print(shownSummary(sum), func(s cli.Screen) {
 		t := cli.View(sum.Regions, func(r ingest.Region) cli.Row {
 			first := ""
 			_, videos, err := st.catalog.Current(context.Background(), r.Region, 1)

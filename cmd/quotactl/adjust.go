@@ -122,7 +122,7 @@ func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {
 	out := object{"bucket", q.Bucket, "units", q.Units, "at", words.Time(d.At),
 		"entry", words.OrNull(d.Entry), "by", q.Labels[quota.LabelBy],
 		"reason", q.Labels[quota.LabelReason]}
-	return a.Print(out.nonEmpty("replayed", d.Replayed, "dry_run", q.DryRun), func(s cli.Screen) {
+	return a.Print(out.NonEmpty("replayed", d.Replayed, "dry_run", q.DryRun), func(s cli.Screen) {
 		verb, units := "added ", q.Units
 		if units < 0 {
 			verb, units = "taken off: ", -units

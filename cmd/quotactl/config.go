@@ -94,15 +94,11 @@ func (a *app) initialise(key string) error {
 	if err != nil {
 		return err
 	}
-	out := struct {
-		File    string `json:"file"`
-		KeyFile string `json:"key_file"`
-	}{path, key}
 	find := "  export QUOTA_CONFIG=" + path + "\n"
 	if path == config.SystemFile {
 		find = ""
 	}
-	return a.Print(out, func(s cli.Screen) {
+	return a.Print(object{"file", path, "key_file", key}, func(s cli.Screen) {
 		fmt.Fprintf(s.W, `wrote %s
 
 next:

@@ -1,17 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/limit"
 	"quotabudget/internal/quota"
@@ -19,50 +17,10 @@ import (
 	"quotabudget/internal/words"
 )
 
-// object is a JSON object: keys and values alternate.
-type object []any
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	to := json.NewEncoder(&out)
-	to.SetEscapeHTML(false)
-	out.WriteByte('{')
-	for i, part := range o {
-		switch {
-		case i%2 == 1:
-			out.WriteByte(':')
-		case i > 0:
-			out.WriteByte(',')
-		}
-		if err := to.Encode(part); err != nil {
-			return nil, err
-		}
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
-}
-
-// with adds a key if it has a value.
-func (o object) with(key string, value any, has bool) object {
-	if has {
-		return append(o, key, value)
-	}
-	return o
-}
-
-// nonEmpty adds the pairs of a key and a value whose value is not empty.
-func (o object) nonEmpty(pairs ...any) object {
-	for i := 0; i < len(pairs); i += 2 {
-		v := reflect.ValueOf(pairs[i+1])
-		isList := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
-		o = o.with(pairs[i].(string), pairs[i+1], !v.IsZero() && !(isList && v.Len() == 0))
-	}
-	return o
-}
+type object = cli.Object
 
 // duration adds a duration as a text and in seconds.
-func (o object) duration(key string, d time.Duration) object {
+func duration(o object, key string, d time.Duration) object {
 	return append(o, key, d.String(), key+"_seconds", words.Seconds(d))
 }
 
@@ -72,11 +30,11 @@ func shownConfig(cfg *config.Config) object {
 		"ledger", config.HidePassword(cfg.Ledger), "catalog", cfg.Catalog,
 		"costs", object{"file", words.OrNull(cfg.CostsFile), "profile", cfg.Costs.ProfileName(),
 			"version", cfg.Costs.Version},
-		"credentials", each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
+		"credentials", cli.Each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
 	job := func(j config.OwnJob) object { return shownJob(cfg, j) }
-	o = o.nonEmpty("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", each(cfg.Jobs, job))
-	o = o.with("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
-	return o.with("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
+	o = o.NonEmpty("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", cli.Each(cfg.Jobs, job))
+	o = o.With("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
+	return o.With("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
 }
 
 // list returns an empty list for nil, which JSON would write as null.
@@ -90,44 +48,36 @@ func orEmpty[K comparable, V any](m map[K]V) map[K]V {
 	return m
 }
 
-func each[T any](all []T, show func(T) object) []object {
-	shown := []object{}
-	for _, one := range all {
-		shown = append(shown, show(one))
-	}
-	return shown
-}
-
 func shownCredential(c config.Credential) object {
-	perLabel := each(c.PerLabel, func(l quota.LabelLimit) object {
+	perLabel := cli.Each(c.PerLabel, func(l quota.LabelLimit) object {
 		return append(shownLimit(l.Limit), "per", "label:"+l.Label).
-			with("parts", l.Parts, len(l.Parts) > 0)
+			With("parts", l.Parts, len(l.Parts) > 0)
 	})
 	o := object{"name", c.Name, "api_key", shownKey(c.APIKey),
-		"limits", append(each(c.Limits, shownLimit), perLabel...),
+		"limits", append(cli.Each(c.Limits, shownLimit), perLabel...),
 		"pace", shownPace(c.Pace), "mode", c.Mode(),
-		"when_unreachable", object{"open", list(c.Open)}.nonEmpty("at_most", c.AtMost),
+		"when_unreachable", object{"open", list(c.Open)}.NonEmpty("at_most", c.AtMost),
 		"upstream", c.Upstream}
-	o = o.with("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
-	account := object{"file", c.Account.File}.nonEmpty("endpoint", c.Account.Endpoint)
-	o = o.with("service_account", account, c.Account.File != "")
-	allow := each(c.Allow, func(a quota.LabelAllowance) object {
-		return object{"label", a.Label + "=" + a.Value}.nonEmpty("methods", a.Methods,
+	o = o.With("admin_key", shownKey(c.AdminKey), c.AdminKey.Placed())
+	account := object{"file", c.Account.File}.NonEmpty("endpoint", c.Account.Endpoint)
+	o = o.With("service_account", account, c.Account.File != "")
+	allow := cli.Each(c.Allow, func(a quota.LabelAllowance) object {
+		return object{"label", a.Label + "=" + a.Value}.NonEmpty("methods", a.Methods,
 			"models", a.Models, "most", a.Most)
 	})
-	return o.nonEmpty("project", c.Project, "allow", allow)
+	return o.NonEmpty("project", c.Project, "allow", allow)
 }
 
 // shownKey returns the place of a key, and whether there is one; never the key.
 func shownKey(s config.Secret) object {
 	_, err := s.Key()
-	return append(object{}.nonEmpty("env", s.Env, "file", s.File), "set", err == nil)
+	return append(object{}.NonEmpty("env", s.Env, "file", s.File), "set", err == nil)
 }
 
 func shownLimit(l quota.Limit) object {
 	return object{"bucket", l.Bucket, "units", l.Units, "headroom", l.Headroom,
 		"window", l.Window.Text(), "timezone", words.OrNull(l.Window.ZoneName()),
-	}.with("across", "all", l.Across).nonEmpty("mode", report.LimitMode(l))
+	}.With("across", "all", l.Across).NonEmpty("mode", report.LimitMode(l))
 }
 
 // shownPace returns nil if units may be spent at any time of day.
@@ -150,15 +100,15 @@ func shownIngest(cfg *config.Config) object {
 	if in.Stagger.Auto {
 		o = append(o, "stagger", "auto", "stagger_seconds", nil)
 	} else {
-		o = o.duration("stagger", in.Stagger.Step)
+		o = duration(o, "stagger", in.Stagger.Step)
 	}
-	o = append(o.duration("jitter", d.Jitter), "catch_up", d.CatchUp, "weights", orEmpty(d.Weights),
+	o = append(duration(o, "jitter", d.Jitter), "catch_up", d.CatchUp, "weights", orEmpty(d.Weights),
 		"priorities", orEmpty(d.Priorities), "floors", orEmpty(d.Floors),
-		"jobs", each(d.Jobs, func(j config.Job) object {
+		"jobs", cli.Each(d.Jobs, func(j config.Job) object {
 			return object{"name", j.Name, "regions", j.Regions, "schedule", j.Schedule,
 				"timezone", j.Timezone.String(), "pages", j.Pages}
 		}))
-	return append(o.duration("lease", d.Lease).duration("grace", d.Grace), "listen", d.Listen)
+	return append(duration(duration(o, "lease", d.Lease), "grace", d.Grace), "listen", d.Listen)
 }
 
 // shownJob omits possible secrets: the values of variables, and the content of a request.
@@ -167,12 +117,12 @@ func shownJob(cfg *config.Config, j config.OwnJob) object {
 	if cut { // the query may contain a token
 		url += "?…"
 	}
-	o := object{"name", j.Name}.nonEmpty("command", j.Command, "url", url,
+	o := object{"name", j.Name}.NonEmpty("command", j.Command, "url", url,
 		"elsewhere", j.Elsewhere, "method", j.Request.Method, "success", j.Request.Success)
 	o = append(o, "schedule", j.Schedule, "timezone", j.Timezone.String())
-	o = append(o.duration("jitter", j.Jitter).duration("timeout", j.Timeout),
+	o = append(duration(duration(o, "jitter", j.Jitter), "timeout", j.Timeout),
 		"cost", shownCosts(j.Cost.Costs), "learned", j.Cost.Learned)
-	o = o.with("max", shownCost{j.Max.Bucket, j.Max.Units}, j.Max.Units > 0)
+	o = o.With("max", shownCost{j.Max.Bucket, j.Max.Units}, j.Max.Units > 0)
 	pace := j.Pace
 	if pace == nil && !j.Unpaced {
 		cred, _ := cfg.Credential(j.Credential) // the file was checked
@@ -181,7 +131,7 @@ func shownJob(cfg *config.Config, j config.OwnJob) object {
 	o = append(o, "settle", j.Settle, "weight", j.Weight, "priority", j.Priority, "floor", j.Floor,
 		"pace", shownPace(pace), "credential", j.Credential,
 		"environment", list(slices.Sorted(maps.Keys(j.Environment))))
-	o = o.nonEmpty("directory", j.Directory, "user", j.User)
+	o = o.NonEmpty("directory", j.Directory, "user", j.User)
 	return append(o, "overlap", choose(j.Queue, "queue", "skip"), "retry", j.Retry,
 		"catch_up", j.CatchUp)
 }
@@ -196,8 +146,8 @@ func choose(condition bool, yes, no string) string {
 // shownServe omits the hashes of keys.
 func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
-	keys := each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
-		return object{"name", k.Name}.nonEmpty("organisation", k.Organisation, "tier", k.Tier)
+	keys := cli.Each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
+		return object{"name", k.Name}.NonEmpty("organisation", k.Organisation, "tier", k.Tier)
 	})
 	limits, policies := []object{}, []object{}
 	for _, l := range s.Limits {
@@ -218,9 +168,9 @@ func shownRule(l limit.Rule) object {
 	for tier, p := range l.Tiers {
 		tiers[tier] = p.Units
 	}
-	o := object{"name", l.Name}.with("per", l.By, l.By != limit.ByDecision).nonEmpty("route", l.Routes)
-	o = append(o, "requests", l.Units).duration("window", l.Window)
-	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).nonEmpty("tiers", tiers)
+	o := object{"name", l.Name}.With("per", l.By, l.By != limit.ByDecision).NonEmpty("route", l.Routes)
+	o = duration(append(o, "requests", l.Units), "window", l.Window)
+	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).NonEmpty("tiers", tiers)
 	return append(o, "count_denied", l.CountDenied, "observe", l.Observe,
 		"shards", max(l.Shards, 1), "when_unreachable", choose(l.Open, "open", "closed"))
 }

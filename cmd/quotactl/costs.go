@@ -106,8 +106,8 @@ func priced(from *costs.List, upstream, at string, args []string) (priceList, er
 }
 
 func (l priceList) shown() object {
-	methods := each(l.methods, func(m costs.Method) object {
-		terms := each(m.Terms, func(t costs.Term) object {
+	methods := cli.Each(l.methods, func(m costs.Method) object {
+		terms := cli.Each(m.Terms, func(t costs.Term) object {
 			return object{"bucket", t.Bucket, "take", words.OrNull(t.Take),
 				"hold", words.OrNull(t.Hold), "settle", words.OrNull(t.Settle)}
 		})
@@ -116,7 +116,7 @@ func (l priceList) shown() object {
 			"date", m.Source.Date, "note", words.OrNull(m.Note), "known", m.Known(),
 			"terms", terms, "numbers", m.Numbers()}
 	})
-	buckets := each(l.Buckets(), func(b costs.Bucket) object {
+	buckets := cli.Each(l.Buckets(), func(b costs.Bucket) object {
 		return object{"bucket", b.Name, "units", b.Daily, "timezone", b.Reset.ZoneName(),
 			"unit", b.Unit.String(), "split", list(b.Split)}
 	})
@@ -198,12 +198,7 @@ func (l priceList) drawRows(s cli.Screen) {
 	s.Draw(t, cli.Drop("date"), cli.Drop("table"), cli.Cut("figures", 20))
 }
 
-// checkedList is the summary of a valid price list.
-type checkedList struct {
-	File      string          `json:"file"`
-	Upstreams []checkedPrices `json:"upstreams"`
-}
-
+// checkedPrices summarizes a valid price list.
 type checkedPrices struct {
 	Upstream   string `json:"upstream"`
 	Methods    int    `json:"methods"`
@@ -217,7 +212,7 @@ func (a *app) costsCheck() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		out := checkedList{File: args[0], Upstreams: []checkedPrices{}}
+		upstreams := []checkedPrices{}
 		for _, name := range list.Upstreams() {
 			table, err := list.Upstream(name)
 			if err != nil {
@@ -230,16 +225,16 @@ func (a *app) costsCheck() *cobra.Command {
 					checked.Unverified++
 				}
 			}
-			out.Upstreams = append(out.Upstreams, checked)
+			upstreams = append(upstreams, checked)
 		}
-		err = a.Print(out, func(s cli.Screen) {
-			s.Draw(cli.View(out.Upstreams, func(u checkedPrices) cli.Row {
+		err = a.Print(object{"file", args[0], "upstreams", upstreams}, func(s cli.Screen) {
+			s.Draw(cli.View(upstreams, func(u checkedPrices) cli.Row {
 				return cli.Row{"upstream", u.Upstream, "methods", u.Methods, "unverified", u.Unverified,
 					"buckets", u.Buckets}
 			}))
 		})
 		if err == nil && a.Output == "table" {
-			fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(out.File))
+			fmt.Fprintf(a.Stderr, "%s has no mistakes\n", words.Plain(args[0]))
 		}
 		return err
 	})

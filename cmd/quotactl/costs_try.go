@@ -162,7 +162,7 @@ func (out tried) shown() object {
 	if !out.quote.Known {
 		lapse, ttl = out.quote.Lapse, words.Seconds(out.quote.TTL)
 	}
-	units := each(out.rows(), func(c triedCost) object {
+	units := cli.Each(out.rows(), func(c triedCost) object {
 		return object{"bucket", c.Bucket, "unit", c.unit.String(), "before", c.Units, "most", c.most,
 			"settled", c.settled}
 	})
@@ -170,16 +170,16 @@ func (out tried) shown() object {
 		until := object{"kind", r.Kind, "as", words.OrNull(r.As), "reason", words.OrNull(r.Reason),
 			"message", words.OrNull(r.Message), "bucket", words.OrNull(r.Bucket),
 			"metric", words.OrNull(r.Metric), "until_window_ends", r.Window}
-		refusal = until.moment("until", r.Until)
+		refusal = moment(until, "until", r.Until)
 	}
-	lessons := each(out.Lessons, func(l costs.Lesson) object {
+	lessons := cli.Each(out.Lessons, func(l costs.Lesson) object {
 		window := ""
 		if l.Window != (quota.Window{}) {
 			window = l.Window.String()
 		}
 		o := object{"bucket", l.Bucket, "window", words.OrNull(window), "limit", atLeast(l.Limit, 1),
 			"remaining", atLeast(l.Remaining, 0)}
-		return append(o.moment("reset", l.Reset), "from", l.Why)
+		return append(moment(o, "reset", l.Reset), "from", l.Why)
 	})
 	return object{"upstream", out.table.Upstream, "method", out.method, "known", out.quote.Known,
 		"lapse", lapse, "ttl_seconds", ttl, "units", units, "unlisted", out.unlisted(),
@@ -224,7 +224,7 @@ func atLeast(n, least int64) *int64 {
 }
 
 // moment adds a time that a response reports: a moment, a duration, or neither.
-func (o object) moment(key string, m costs.Moment) object {
+func moment(o object, key string, m costs.Moment) object {
 	var at, in any
 	switch {
 	case m.After > 0:

@@ -49,7 +49,14 @@ func drawForecasts(s cli.Screen, results []report.Forecast) {
 		if f.Rate.High > f.Rate.Low {
 			hourly += " (" + rate(f.Rate.Low) + "-" + rate(f.Rate.High) + ")"
 		}
-		return cli.Row{colorOf(f),
+		var color cli.Color
+		switch f.Verdict {
+		case plan.Exhausted, plan.Closed:
+			color = cli.Red
+		case plan.Suspended, plan.RunsDry:
+			color = cli.Yellow
+		}
+		return cli.Row{color,
 			"credential", f.Credential,
 			"bucket", quota.ShownBucket(f.Bucket),
 			"verdict", f.Verdict,
@@ -74,16 +81,6 @@ func drawForecasts(s cli.Screen, results []report.Forecast) {
 	for _, f := range results {
 		s.Say("%s: %s\n", f.Credential, f.TextIn(s.Zone))
 	}
-}
-
-func colorOf(f report.Forecast) cli.Color {
-	switch f.Verdict {
-	case plan.Exhausted, plan.Closed:
-		return cli.Red
-	case plan.Suspended, plan.RunsDry:
-		return cli.Yellow
-	}
-	return ""
 }
 
 // sayOutlook prints the forecast for status: a sentence for each short bucket, and one for all

@@ -183,7 +183,7 @@ func (a *app) reservations() *cobra.Command {
 				}
 				list = append(list, some...)
 			}
-			out := object{"reservations", each(list, func(r quota.Reservation) object {
+			out := object{"reservations", cli.Each(list, func(r quota.Reservation) object {
 				return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units,
 					"drawn", r.Drawn, "left", r.Left, "created_at", words.Time(r.CreatedAt),
 					"expires_at", words.Time(r.ExpiresAt), "manual", r.Manual, "note", r.Note,

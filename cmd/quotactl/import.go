@@ -99,9 +99,7 @@ func (im *importer) finish() error {
 	}
 	var err error
 	if len(im.jobs) > 0 || im.Output != "table" {
-		err = im.Print(struct {
-			Jobs []importedJob `json:"jobs"`
-		}{im.jobs}, func(s cli.Screen) {
+		err = im.Print(object{"jobs", im.jobs}, func(s cli.Screen) {
 			fmt.Fprintln(s.W, "jobs:")
 			for _, j := range im.jobs {
 				io.WriteString(s.W, j.text())

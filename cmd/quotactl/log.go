@@ -51,7 +51,13 @@ func (a *app) log() *cobra.Command {
 			if a.Output == focus {
 				return a.printFocus(g, entries)
 			}
-			return a.printEntries(g.prices(), entries)
+			shown := cli.Each(entries, report.NewEntry)
+			if a.InLines() {
+				return a.printEntryLines(new(cli.Table), shown)
+			}
+			return a.Print(object{"entries", shown}, func(s cli.Screen) {
+				drawEntries(s, new(cli.Table), g.prices(), shown)
+			})
 		})
 	})
 	cli.Flags(c.Flags(), "since", &q.since, "until", &q.until, "bucket", &q.bucket,

@@ -24,30 +24,27 @@ import (
 func (a *app) mcp() *cobra.Command {
 	var allowSpend bool
 	c := a.Command("mcp", func(c *cobra.Command, _ []string) error {
-		return a.serveAgent(c.Context(), c.InOrStdin(), allowSpend)
+		ctx := c.Context()
+		cfg, err := a.loadChosen(ctx)
+		if err != nil {
+			return err
+		}
+		l, err := cli.OpenLedger(ctx, cfg.Ledger)
+		if err != nil {
+			return err
+		}
+		desk := &agentDesk{app: a, Source: report.Source{Config: cfg, Ledger: l}}
+		server, err := desk.server(allowSpend)
+		if err == nil {
+			err = server.Run(ctx, newLines(c.InOrStdin(), a.Stdout))
+			if ctx.Err() != nil {
+				err = nil
+			}
+		}
+		return errors.Join(err, l.Close())
 	})
 	cli.Flags(c.Flags(), "allow-spend", &allowSpend)
 	return c
-}
-
-func (a *app) serveAgent(ctx context.Context, in io.Reader, allowSpend bool) error {
-	cfg, err := a.loadChosen(ctx)
-	if err != nil {
-		return err
-	}
-	l, err := cli.OpenLedger(ctx, cfg.Ledger)
-	if err != nil {
-		return err
-	}
-	desk := &agentDesk{app: a, Source: report.Source{Config: cfg, Ledger: l}}
-	server, err := desk.server(allowSpend)
-	if err == nil {
-		err = server.Run(ctx, newLines(in, a.Stdout))
-		if ctx.Err() != nil {
-			err = nil
-		}
-	}
-	return errors.Join(err, l.Close())
 }
 
 // agentDesk answers the tools of an agent.

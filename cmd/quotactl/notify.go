@@ -67,8 +67,8 @@ func shownNotify(n config.Notify) object {
 	for _, percent := range n.At {
 		at = append(at, fmt.Sprintf("%d%%", percent))
 	}
-	o := object{}.with("url", n.Host(), n.URL != "")
-	o = o.with("secret", shownKey(n.Secret), n.Secret.Placed())
-	o = o.nonEmpty("mail", n.Mail, "command", n.Command)
+	o := object{}.With("url", n.Host(), n.URL != "")
+	o = o.With("secret", shownKey(n.Secret), n.Secret.Placed())
+	o = o.NonEmpty("mail", n.Mail, "command", n.Command)
 	return append(o, "at", at, "on", list(n.On))
 }

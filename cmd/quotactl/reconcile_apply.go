@@ -148,32 +148,28 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 				correction = row.unit.Text(row.Correction)
 			}
 		}
+		verdict := string(row.Verdict)
+		switch {
+		case row.Applied && (row.Verdict == bill.More || row.Verdict == bill.Less):
+			verdict = "corrected"
+		case row.Verdict == bill.More || row.Verdict == bill.Less:
+			verdict = r.upstream + " counted " + verdict
+		case row.Verdict == bill.Waiting:
+			verdict = r.upstream + " has not counted all yet"
+		case row.Verdict == bill.Unknown:
+			verdict = r.upstream + " reports nothing"
+		}
 		return cli.Row{"from", s.On(time.Time(row.From)), "to", s.On(time.Time(row.To)),
 			"bucket", row.Bucket,
 			">ledger", s.Amount(row.unit, row.Ours),
 			">" + r.upstream, s.Optional(row.unit, row.Theirs),
 			">correction", correction,
-			"verdict", r.inWords(row)}
+			"verdict", verdict}
 	})
 	s.Draw(t, cli.Shorten("from"), cli.Shorten("to"), cli.Drop("to"), cli.Cut("bucket", 8))
 	for _, line := range r.notes(g) {
 		s.Say("%s\n", line)
 	}
-}
-
-func (r reconciliation) inWords(row reconciledRow) string {
-	switch row.Verdict {
-	case bill.More, bill.Less:
-		if row.Applied {
-			return "corrected"
-		}
-		return r.upstream + " counted " + string(row.Verdict)
-	case bill.Waiting:
-		return r.upstream + " has not counted all yet"
-	case bill.Unknown:
-		return r.upstream + " reports nothing"
-	}
-	return string(row.Verdict)
 }
 
 // notes returns the lines below the table.

@@ -46,7 +46,15 @@ func (a *app) reportObserve() *cobra.Command {
 				in.Until = now
 			}
 			out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
-				"limits", each(list, shownObservation)}
+				"limits", cli.Each(list, func(o observation) object {
+					l, f := o.Limit, o.Finding
+					return object{"credential", o.credential.Name, "bucket", l.Bucket, "window", l.Window.Text(),
+						"timezone", words.OrNull(l.Window.ZoneName()), "units", l.Units, "headroom", l.Headroom,
+						"from", words.Time(f.From), "charged_units", f.Charged.Units,
+						"charged_calls", f.Charged.Charges, "refused_units", f.Refused.Units,
+						"refused_calls", f.Refused.Charges, "share", math.Round(f.Share()*1e6) / 1e6, "by", f.By,
+						"hours", f.Hours, "exact", f.Exact, "note", words.OrNull(f.Note)}
+				})}
 			return a.Print(out, func(s cli.Screen) {
 				if len(list) == 0 {
 					s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml makes " +
@@ -140,16 +148,6 @@ func settled(t *costs.Table, bucket string) bool {
 		}
 	}
 	return false
-}
-
-func shownObservation(o observation) object {
-	l, f := o.Limit, o.Finding
-	return object{"credential", o.credential.Name, "bucket", l.Bucket, "window", l.Window.Text(),
-		"timezone", words.OrNull(l.Window.ZoneName()), "units", l.Units, "headroom", l.Headroom,
-		"from", words.Time(f.From), "charged_units", f.Charged.Units,
-		"charged_calls", f.Charged.Charges, "refused_units", f.Refused.Units,
-		"refused_calls", f.Refused.Charges, "share", math.Round(f.Share()*1e6) / 1e6, "by", f.By,
-		"hours", f.Hours, "exact", f.Exact, "note", words.OrNull(f.Note)}
 }
 
 // draw writes a sentence about a limit, and the callers and times below it.

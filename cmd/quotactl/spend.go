@@ -1,10 +1,21 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/report"
+	"quotabudget/internal/words"
 )
 
 func (a *app) spend() *cobra.Command {
@@ -57,4 +68,171 @@ func (g *gate) knows(call quota.Call) error {
 			"name the units: --bucket B --units N")
 	}
 	return err
+}
+
+// answer prints a decision: printed for a program, in words for a person. It returns a denial as
+// its exit code. A charge that can never fit is an error, which is also printed for programs.
+func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen)) error {
+	if err == nil || d.Never && a.Output != "table" {
+		if err := a.Print(printed, say); err != nil {
+			return err
+		}
+	}
+	if err == nil && !d.Allowed {
+		return &cli.Coded{Code: cli.ExitExhausted}
+	}
+	exceeds, ok := errors.AsType[*quota.CostExceedsLimitError](err)
+	if ok && exceeds.Units <= exceeds.Limit.Units {
+		return cli.Hint(err, "a person may use the headroom with --manual")
+	}
+	return err
+}
+
+// phrasing holds the parts of a decision's sentence.
+type phrasing struct {
+	dryRun   bool
+	quiet    bool   // print no text if the charge is allowed
+	headroom bool   // the caller may use a headroom that exists
+	hint     string // command to type after a denial; "" for none
+	note     string // why the charge is denied although the upstream's day has room; or ""
+
+	unit func(bucket string) costs.Unit // nil for units
+}
+
+func (g *gate) phrasing(ctx context.Context, manual bool, d quota.Decision) phrasing {
+	unit := func(bucket string) costs.Unit { return report.UnitOf(g.prices(), bucket) }
+	hasHeadroom := func(l quota.Limit) bool { return l.Headroom > 0 && d.Units[l.Bucket] > 0 }
+	p := phrasing{unit: unit, headroom: manual && slices.ContainsFunc(g.Limits, hasHeadroom)}
+	if room, remedy := g.DayRoom(ctx, manual, d, p.amount); room != "" {
+		p.note = room + ". T" + strings.TrimPrefix(remedy, "t")
+	}
+	for _, l := range slices.Concat(g.Limits, g.Paces) {
+		if n := d.Units[l.Bucket]; n > 0 && (l.Name() == d.Limit || d.Limit == quota.Suspended) {
+			p.hint = hintFor(l.Bucket, n, manual, d.Limit == quota.Suspended)
+			break
+		}
+	}
+	name, _, _ := strings.Cut(d.Limit, " ")
+	name = strings.TrimSuffix(name, "(none)")
+	if bucket, label, value, ok := quota.ParseLabelBucket(name); ok && value != "" {
+		p.hint = hintFor(bucket, d.Units[bucket], manual, false, "--label "+label+"="+value)
+	} else if ok {
+		p.hint = hintFor(bucket, d.Units[bucket], manual, false)
+	}
+	return p
+}
+
+func hintFor(bucket string, units int64, manual, suspended bool, flags ...string) string {
+	if suspended {
+		return "if its quota is back: quotactl resume --bucket " + bucket
+	}
+	command := fmt.Sprintf("quotactl explain --bucket %s --units %d", bucket, units)
+	if manual {
+		command += " --manual"
+	}
+	command = strings.Join(append([]string{command}, flags...), " ")
+	return command + " shows who spent the units"
+}
+
+// sentence returns the result, or the reason of a denial.
+func sentence(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
+	if d.Allowed {
+		return allowed(s, verb, d, p)
+	}
+	if d.Limit == quota.RunMax {
+		return "denied: " + p.inWords(d.Units) + ": beyond the ceiling of this run (--max)"
+	}
+	text := "denied: " + p.inWords(d.Units) + " would not fit under " + d.Limit
+	if d.Limit == quota.Suspended {
+		text = "denied: " + p.inWords(d.Units) +
+			", but the bucket is suspended (quotactl status shows by whom and why)"
+	}
+	text += "; " + left(d, p)
+	if !d.RetryAt.IsZero() {
+		text += fmt.Sprintf("\nretry in %s, at %s", words.Span(d.RetryAfter()), s.Moment(d.RetryAt))
+	}
+	if p.note != "" {
+		text += "\n" + p.note
+	}
+	if p.hint != "" && s.Bars {
+		text += "\nhint: " + p.hint
+	}
+	return text
+}
+
+func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
+	text := verb + " " + p.inWords(d.Units)
+	switch {
+	case d.Unmetered && d.Entry != "":
+		return text + " without the ledger, which cannot be reached: the journal of this host " +
+			"keeps it,\nand the ledger will have it as entry " + d.Entry
+	case d.Unmetered:
+		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
+			"lets this method pass"
+	case d.Replayed:
+		text = "already done with this key: " + text
+	case d.Observed:
+		text += " (observed only: " + d.Limit + " would have denied it until " +
+			s.Moment(d.RetryAt) + ")"
+	}
+	if len(d.Remaining) > 0 {
+		text += "; " + left(d, p)
+	}
+	if d.Entry != "" {
+		text += "\nentry " + d.Entry
+	}
+	return text
+}
+
+// left returns the units that remain for another charge of this kind: with the headroom for a
+// manual one.
+func left(d quota.Decision, p phrasing) string {
+	text := "left: " + p.inWords(d.Remaining)
+	if p.headroom {
+		text += ", the headroom included"
+	}
+	return text
+}
+
+// inWords returns "30 units of default, 1 unit of search_list, $12.40 of money".
+func (p phrasing) inWords(units map[string]int64) string {
+	var parts []string
+	for _, bucket := range slices.Sorted(maps.Keys(units)) {
+		n, unit := units[bucket], costs.Unit{}
+		if p.unit != nil {
+			unit = p.unit(bucket)
+		}
+		amount := unit.Text(n)
+		if !unit.IsMoney() {
+			noun := cmp.Or(unit.Name, "units")
+			if n == 1 {
+				noun = strings.TrimSuffix(noun, "s")
+			}
+			amount = fmt.Sprintf("%d %s", n, noun)
+		}
+		parts = append(parts, amount+" of "+bucket)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// amount returns the units of one bucket in words.
+func (p phrasing) amount(bucket string, units int64) string {
+	return p.inWords(map[string]int64{bucket: units})
+}
+
+func (a *app) decided(verb string, d quota.Decision, err error, p phrasing) error {
+	return a.answer(d, err, report.NewDecision(d, p.dryRun), func(s cli.Screen) {
+		a.drawDecision(s, verb, d, p, "")
+	})
+}
+
+// drawDecision draws a charge, with more text about it, on the screen of standard output, and a
+// denial on standard error.
+func (a *app) drawDecision(s cli.Screen, verb string, d quota.Decision, p phrasing, more string) {
+	switch {
+	case !d.Allowed:
+		a.Draw(a.Stderr, func(s cli.Screen) { s.Say("%s%s\n", sentence(s, verb, d, p), more) })
+	case !p.quiet:
+		s.Say("%s%s\n", sentence(s, verb, d, p), more)
+	}
 }

@@ -66,10 +66,7 @@ func (a *app) resume() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := struct {
-				suspension
-				Lifted []suspension `json:"lifted"`
-			}{suspension{Bucket: bucket}, lifted}
+			out := object{"bucket", bucket, "suspended_until", nil, "lifted", lifted}
 			return a.Print(out, func(s cli.Screen) {
 				if len(lifted) == 0 {
 					s.Say("%s is not suspended\n", bucket)

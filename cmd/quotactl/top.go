@@ -104,7 +104,7 @@ func (a *app) picture(ctx context.Context, src report.Source, outlook *topOutloo
 		}
 		s.Say("\n")
 		slices.Reverse(entries)
-		drawEntries(s, new(cli.Table), table, shownEntries(entries))
+		drawEntries(s, new(cli.Table), table, cli.Each(entries, report.NewEntry))
 	}
 	return append(out.Bytes(), '\n'), nil
 }

@@ -6,7 +6,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,9 +39,9 @@ type answer struct {
 	hint string
 }
 
-// answers returns the table of errors. The first match applies.
-func answers() []answer {
-	return []answer{
+// answerTo returns the answer of an error that no other rule has.
+func answerTo(err error) answer {
+	for _, a := range []answer{
 		{quota.ErrExhausted, ExitExhausted, "status shows when units come free"},
 		{quota.ErrCostExceedsLimit, ExitUsage,
 			"ask for fewer units at once, or raise the limit in quota.yaml"},
@@ -60,16 +59,18 @@ func answers() []answer {
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
 			"no call is allowed without the ledger; quotactl doctor examines its server"},
-		{quota.ErrLedgerUnusable, ExitUnavailable, ""},
-		{sqlite.ErrNotDatabase, ExitUnavailable, ""},
-		{sqlite.ErrReadOnly, ExitUnavailable, ""},
-		{sqlite.ErrNewer, ExitUnavailable, ""},
-		{sqlite.ErrDamaged, ExitUnavailable, ""},
-		{sqlite.ErrFull, ExitUnavailable, ""},
-		{sqlite.ErrGone, ExitUnavailable, ""},
-		{sqlite.ErrBusy, ExitUnavailable, ""},
-		{context.Canceled, ExitFailed, ""},
+	} {
+		if errors.Is(err, a.err) {
+			return a
+		}
 	}
+	for _, unusable := range []error{quota.ErrLedgerUnusable, sqlite.ErrNotDatabase, sqlite.ErrReadOnly,
+		sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull, sqlite.ErrGone, sqlite.ErrBusy} {
+		if errors.Is(err, unusable) {
+			return answer{code: ExitUnavailable}
+		}
+	}
+	return answer{code: ExitFailed}
 }
 
 // kinds returns the answers of the upstream's errors. Any other kind exits with ExitFailed.
@@ -122,12 +123,7 @@ func Code(err error) int {
 	if kind, ok := refusalOf(err); ok {
 		return KindCode(kind)
 	}
-	for _, a := range answers() {
-		if errors.Is(err, a.err) {
-			return a.code
-		}
-	}
-	return ExitFailed
+	return answerTo(err).code
 }
 
 // UsageError is a mistake on the command line.
@@ -213,10 +209,5 @@ func inWords(err error) (text, hint string) {
 	if folder := sqlite.FolderAdvice(err); folder != "" {
 		return text, "make the folder: " + folder
 	}
-	for _, a := range answers() {
-		if errors.Is(err, a.err) {
-			return text, a.hint
-		}
-	}
-	return text, ""
+	return text, answerTo(err).hint
 }

@@ -166,16 +166,10 @@ func (c *Common) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(escaper{c.Stderr}, opts))
 }
 
-type build struct {
-	Version string `json:"version"`
-	Go      string `json:"go"`
-}
-
 func (c *Common) version(root *cobra.Command) {
-	var b build
-	b.Version, b.Go = report.Version()
-	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), b.Version, b.Go)
-	root.Version = b.Version
+	version, toolchain := report.Version()
+	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), version, toolchain)
+	root.Version = version
 	root.SetVersionTemplate(text)
 	root.Flags().Bool("version", false, "show the version")
 	root.AddCommand(&cobra.Command{
@@ -184,7 +178,7 @@ func (c *Common) version(root *cobra.Command) {
 		Example: "  " + root.Name() + " version",
 		Args:    Args(),
 		RunE: func(*cobra.Command, []string) error {
-			return c.Print(b, func(s Screen) { s.Say("%s", text) })
+			return c.Print(Object{"version", version, "go", toolchain}, func(s Screen) { s.Say("%s", text) })
 		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -34,6 +35,57 @@ func (c *Common) Print(v any, show func(Screen)) error {
 		_, err = c.Stdout.Write(data)
 	}
 	return err
+}
+
+// Object is a JSON object: keys and values alternate.
+type Object []any
+
+// MarshalJSON implements json.Marshaler.
+func (o Object) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	to := json.NewEncoder(&out)
+	to.SetEscapeHTML(false)
+	out.WriteByte('{')
+	for i, part := range o {
+		switch {
+		case i%2 == 1:
+			out.WriteByte(':')
+		case i > 0:
+			out.WriteByte(',')
+		}
+		if err := to.Encode(part); err != nil {
+			return nil, err
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// With adds a key if it has a value.
+func (o Object) With(key string, value any, has bool) Object {
+	if has {
+		return append(o, key, value)
+	}
+	return o
+}
+
+// NonEmpty adds the pairs of a key and a value whose value is not empty.
+func (o Object) NonEmpty(pairs ...any) Object {
+	for i := 0; i < len(pairs); i += 2 {
+		v := reflect.ValueOf(pairs[i+1])
+		isList := v.Kind() == reflect.Slice || v.Kind() == reflect.Map
+		o = o.With(pairs[i].(string), pairs[i+1], !v.IsZero() && !(isList && v.Len() == 0))
+	}
+	return o
+}
+
+// Each returns what show returns for each item. It is never nil, which would be null in JSON.
+func Each[T, U any](items []T, show func(T) U) []U {
+	shown := []U{}
+	for _, item := range items {
+		shown = append(shown, show(item))
+	}
+	return shown
 }
 
 func toJSON(v any) ([]byte, error) {
