@@ -182,26 +182,26 @@ func drawCollisions(s cli.Screen, o *planned) {
 }
 
 func saySuggestion(s cli.Screen, o *planned) {
-	found := o.Suggestion
+	suggestion := o.Suggestion
 	switch {
 	case !o.flags.suggest:
 		return
-	case found == nil:
+	case suggestion == nil:
 		s.Say("\nNo schedule fits, not even a page a day and on an empty ledger.\n")
 		return
 	}
 	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n",
-		s.Number(found.PerDay()))
-	if found.Tried.From.After(o.Plan.From) {
+		s.Number(suggestion.PerDay()))
+	if suggestion.Tried.From.After(o.Plan.From) {
 		text += fmt.Sprintf("None fits with what is spent now: this one begins on an empty ledger "+
-			"at the next reset, %s\n", s.Moment(found.Tried.From))
+			"at the next reset, %s\n", s.Moment(suggestion.Tried.From))
 	}
 	text += "\n"
-	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", found.Spec, found.Zone,
-		found.Stagger)
+	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", suggestion.Spec,
+		suggestion.Zone, suggestion.Stagger)
 	replaced := "schedule: and timezone:"
-	if found.Pages > 0 {
-		text += fmt.Sprintf("  pages: %d\n", found.Pages)
+	if suggestion.Pages > 0 {
+		text += fmt.Sprintf("  pages: %d\n", suggestion.Pages)
 		replaced = "schedule:, timezone: and pages:"
 	}
 	var jobs []string

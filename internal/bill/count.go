@@ -17,7 +17,7 @@ import (
 type Count struct {
 	Units  int64
 	Known  bool             // the upstream reports about the time at all
-	Models map[string]int64 // by the upstream's names; "" for what it names no model of
+	Models map[string]int64 // by the upstream's names; "" for units without a model
 }
 
 // period is a part of a report, with its rows.

@@ -26,7 +26,7 @@ const (
 
 // Error is a failed request.
 type Error struct {
-	API     string      // name of what was asked
+	API     string      // name of the API or server
 	Meter   costs.Meter // zero if no token was issued
 	Status  int         // HTTP; 0 without a response
 	Reason  string      // the API's word, or ""

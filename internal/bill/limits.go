@@ -116,8 +116,8 @@ func Differ(ours []quota.Limit, theirs []Limit) (all []Difference) {
 	return all
 }
 
-// About reports whether a limit of ours in that window is comparable: a sliding window of a day or
-// a minute is, to one of the calendar.
+// About reports whether a limit of ours in that window is comparable. A sliding window of a day or
+// a minute is comparable to the calendar's.
 func (l Limit) About(w quota.Window) bool {
 	short := func(w quota.Window) string {
 		text := w.Text()

@@ -55,9 +55,9 @@ func (c *Catalog) Begin(ctx context.Context, region string, run string, after Ch
 }
 
 // Resume returns the newest chart of a region. ok reports whether to resume it: it is incomplete,
-// and was begun at or after notBefore, so that the pages of a chart are of about the same time.
-// Otherwise the caller begins a new one. An incomplete chart without a NextPageToken has all its
-// pages and lacks only Complete.
+// and was begun at or after notBefore, so that the pages of a chart were fetched at about the same
+// time. Otherwise the caller begins a new one. An incomplete chart without a NextPageToken has all
+// its pages and lacks only Complete.
 func (c *Catalog) Resume(ctx context.Context, region string,
 	notBefore time.Time) (chart Chart, ok bool, err error) {
 	charts, err := c.Charts(ctx, region, 1)
@@ -69,8 +69,8 @@ func (c *Catalog) Resume(ctx context.Context, region string,
 		!chart.StartedAt.Before(notBefore.Truncate(time.Microsecond)), nil
 }
 
-// PassOn moves a half chart from one run to another. It reports whether it did; it does not if
-// the chart is complete or no longer belongs to the first run.
+// PassOn moves an incomplete chart from one run to another. It reports whether it did; it does not
+// if the chart is complete or no longer belongs to the first run.
 func (c *Catalog) PassOn(ctx context.Context, id ChartID, from,
 	to string) (passed bool, err error) {
 	err = c.update(ctx, func(s *txn) error {
@@ -231,9 +231,9 @@ func limitOrAll(limit int) int {
 	return limit
 }
 
-// PagesWanted returns how many of at most most pages a sweep of a region will request: those of
-// its last complete chart. The chart may have more pages now if it was not read to its end, and
-// any number if none was ever complete.
+// PagesWanted returns how many pages of a region's chart a sweep will request: as many as its last
+// complete chart has, and at most maxPages. It returns maxPages if that chart was not read to its
+// end, or if none was ever complete.
 func (c *Catalog) PagesWanted(ctx context.Context, region string, maxPages int64) (int64, error) {
 	charts, err := c.charts(ctx, "chart_at", region, lastMoment.UnixMicro())
 	if err != nil || len(charts) == 0 || charts[0].NextPageToken != "" {

@@ -163,8 +163,8 @@ func (s *txn) index() error {
 const roomForPage = 512 << 10
 
 // CheckRoom returns an error if a page could not be stored now: the disk is full, another program
-// holds the write lock, or the file is read-only, moved or damaged. Callers use it before they
-// buy a page.
+// holds the write lock, or the file is read-only, moved or damaged. Callers use it before they pay
+// for a page.
 //
 // It commits as many bytes as a large page takes, over those of the previous check. Nothing less
 // would do: a rolled-back transaction never reaches the disk, and free space does not account for

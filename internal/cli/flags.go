@@ -81,18 +81,18 @@ func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
 // ManyMiB is more MiB than any machine has. As bytes, it fits an int64.
 const ManyMiB = 1 << 40
 
-// Limit makes flags for whole numbers refuse values that are not from least to most. A most of
+// Limit makes flags for whole numbers refuse values outside low to high. A high of
 // ManyMiB or more is in effect no bound.
-func Limit(flags *pflag.FlagSet, least, most int64, names ...string) {
+func Limit(flags *pflag.FlagSet, low, high int64, names ...string) {
 	for _, name := range names {
 		f := flags.Lookup(name)
-		f.Value = limited{f.Value, least, most}
+		f.Value = limited{f.Value, low, high}
 	}
 }
 
 type limited struct {
 	pflag.Value
-	least, most int64
+	low, high int64
 }
 
 func (l limited) Set(text string) error {
@@ -100,12 +100,12 @@ func (l limited) Set(text string) error {
 		return err
 	}
 	switch n, err := strconv.ParseInt(l.Value.String(), 10, 64); {
-	case err != nil || l.least <= n && n <= l.most:
+	case err != nil || l.low <= n && n <= l.high:
 		return err
-	case l.most >= ManyMiB:
-		return fmt.Errorf("must be at least %d", l.least)
+	case l.high >= ManyMiB:
+		return fmt.Errorf("must be at least %d", l.low)
 	}
-	return fmt.Errorf("must be %d to %d", l.least, l.most)
+	return fmt.Errorf("must be %d to %d", l.low, l.high)
 }
 
 type choice struct {

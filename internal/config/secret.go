@@ -131,8 +131,8 @@ type ServiceAccount struct {
 }
 
 // Key reads the file, up to the given number of bytes. Errors name the file, never its content.
-func (s ServiceAccount) Key(most int64) ([]byte, error) {
-	text, err := ReadFile(s.File, most)
+func (s ServiceAccount) Key(limit int64) ([]byte, error) {
+	text, err := ReadFile(s.File, limit)
 	if err != nil {
 		return nil, fmt.Errorf("service account: file %s: %w", s.File, reason(err))
 	}

@@ -167,17 +167,17 @@ func (c *Config) ReadTokens(where, path string, named bool) (*limit.Tokens, erro
 	if err != nil {
 		return nil, err
 	}
-	var known []string
+	var buckets []string
 	for _, cred := range c.Credentials {
-		known = append(known, c.Table(cred).BucketNames()...)
+		buckets = append(buckets, c.Table(cred).BucketNames()...)
 		for _, l := range cred.Limits {
-			known = append(known, l.Bucket)
+			buckets = append(buckets, l.Bucket)
 		}
 	}
 	for _, name := range tokens.Buckets() {
-		if !slices.Contains(known, name) && !slices.Contains(known, quota.WholeOf(name)) {
+		if !slices.Contains(buckets, name) && !slices.Contains(buckets, quota.WholeOf(name)) {
 			err = errors.Join(err, fmt.Errorf("%s: no credential has the bucket %q%s", where, name,
-				words.DidYouMean(name, known)))
+				words.DidYouMean(name, buckets)))
 		}
 	}
 	return tokens, err

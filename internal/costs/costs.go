@@ -353,6 +353,6 @@ func (t *Table) Unlimited() bool {
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // didYouMean suggests the known word that was probably meant, or returns "".
-func didYouMean[V any](word string, known map[string]V) string {
-	return words.DidYouMean(word, sorted(known))
+func didYouMean[V any](word string, candidates map[string]V) string {
+	return words.DidYouMean(word, sorted(candidates))
 }

@@ -138,7 +138,7 @@ func until(text string, unit time.Duration) (at time.Time, after time.Duration, 
 // items it reads the item of that name. It returns false if there is no such text, item or
 // parameter, or if there are several items and no name is given.
 func fieldParam(text, item string, names ...string) (string, bool) {
-	var found []string
+	var values []string
 	for _, member := range splitOutside(text, ',') {
 		parts := splitOutside(member, ';')
 		name := strings.Trim(strings.TrimSpace(parts[0]), `"`)
@@ -146,13 +146,13 @@ func fieldParam(text, item string, names ...string) (string, bool) {
 			continue
 		}
 		if value, ok := valueOf(parts, names); ok {
-			found = append(found, value)
+			values = append(values, value)
 		}
 	}
-	if len(found) != 1 {
+	if len(values) != 1 {
 		return "", false
 	}
-	return found[0], true
+	return values[0], true
 }
 
 // valueOf returns the value of the first of the names that the parts define as name=value.

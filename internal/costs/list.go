@@ -60,14 +60,14 @@ func (l *List) Lookup(method string) (*Table, Method, error) {
 			return t, m, nil
 		}
 	}
-	known := map[string]bool{}
+	methods := map[string]bool{}
 	for _, t := range l.tables {
 		for id := range t().methods {
-			known[id] = true
+			methods[id] = true
 		}
 	}
 	return nil, Method{}, fmt.Errorf("%w: %q%s", quota.ErrUnpriced, words.Clip(method),
-		didYouMean(method, known))
+		didYouMean(method, methods))
 }
 
 // Default returns the shipped table of the default upstream.

@@ -101,18 +101,18 @@ func (o *Observation) Write(p []byte) (int, error) {
 
 // take reads the next bytes in the format that begin chose.
 func (o *Observation) take(p []byte) {
-	most := maxAnswer
+	limit := maxAnswer
 	if o.status >= 300 {
-		most = untrusted.MaxError
+		limit = untrusted.MaxError
 	}
 	switch {
 	case o.events != nil:
 		_, _ = o.events.Write(p)
 	case !o.keeps || o.dropped:
-	case len(o.body)+len(p) > most && o.status < 300:
+	case len(o.body)+len(p) > limit && o.status < 300:
 		o.body, o.dropped = nil, true
 	default:
-		o.body = append(o.body, p[:min(len(p), most-len(o.body))]...)
+		o.body = append(o.body, p[:min(len(p), limit-len(o.body))]...)
 	}
 }
 

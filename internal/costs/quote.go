@@ -187,11 +187,11 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	for name := range formula.Quantiles() {
 		q.env[name] = math.Inf(1)
 	}
-	most := h.Most
-	if most == nil {
-		most = h.Estimate
+	maximum := h.Most
+	if maximum == nil {
+		maximum = h.Estimate
 	}
-	if cost.Most, err = most.Units(q.env); err != nil {
+	if cost.Most, err = maximum.Units(q.env); err != nil {
 		return cost, err
 	}
 	var certain int64

@@ -84,7 +84,7 @@ type refusing struct {
 }
 
 // statusRange is a status or a class of them, such as 429 or 5xx.
-type statusRange struct{ least, most int }
+type statusRange struct{ first, last int }
 
 // statuses is a status or several.
 type statuses []statusRange
@@ -95,12 +95,12 @@ func (s *statuses) UnmarshalYAML(n *yaml.Node) error {
 	err := n.Decode(&list)
 	for _, text := range list {
 		digits, class := strings.CutSuffix(text, "xx")
-		least, _ := strconv.Atoi(digits)
-		most := least
+		first, _ := strconv.Atoi(digits)
+		last := first
 		if class {
-			least, most = least*100, least*100+99
+			first, last = first*100, first*100+99
 		}
-		*s = append(*s, statusRange{least, most})
+		*s = append(*s, statusRange{first, last})
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (r *reader) refusing(rule *refusing, before []refusing, at grammar.Place) {
 func (f refusing) covers(later refusing) bool {
 	outside := func(s statusRange) bool {
 		return !slices.ContainsFunc(f.Status, func(listed statusRange) bool {
-			return listed.least <= s.least && s.most <= listed.most
+			return listed.first <= s.first && s.last <= listed.last
 		})
 	}
 	return f.Where == nil && (len(f.Status) == 0 && !later.ofSuccess() ||

@@ -31,7 +31,7 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 	said := t.Errors.read(body)
 	said.fill(env, status, h, len(body))
 	for _, rule := range t.Refusals {
-		in := func(s statusRange) bool { return s.least <= status && status <= s.most }
+		in := func(s statusRange) bool { return s.first <= status && status <= s.last }
 		applies := slices.ContainsFunc(rule.Status, in) || len(rule.Status) == 0 && status >= 300
 		if applies && (rule.Where == nil || rule.Where.Holds(env)) {
 			return t.refused(rule, said, env, h)
@@ -52,7 +52,7 @@ func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env)
 
 // ofSuccess reports whether the rule applies to a status below 300.
 func (f refusing) ofSuccess() bool {
-	return slices.ContainsFunc(f.Status, func(s statusRange) bool { return s.least < 300 })
+	return slices.ContainsFunc(f.Status, func(s statusRange) bool { return s.first < 300 })
 }
 
 // refusesSuccess reports whether a rule applies to a status below 300.
@@ -223,11 +223,11 @@ func (form errorForm) look(s *said) {
 // in returns the objects at the path that meet the condition. Without a path it returns the
 // response.
 func (i items) in(doc any) (all []any) {
-	found := []any{doc}
+	objects := []any{doc}
 	if i.At != "" {
-		found = formula.Items(doc, i.At)
+		objects = formula.Items(doc, i.At)
 	}
-	for _, item := range found {
+	for _, item := range objects {
 		_, object := item.(map[string]any)
 		if object && (i.Where == nil || i.Where.Holds(formula.Env{"item": item})) {
 			all = append(all, item)

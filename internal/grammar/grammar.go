@@ -186,19 +186,19 @@ func (l *List[T]) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // ParseDuration parses a duration within bounds, both included.
-func ParseDuration(text string, least, most time.Duration) (time.Duration, error) {
+func ParseDuration(text string, low, high time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < least || d > most {
-		return least, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			words.Clip(text), least.Seconds(), most.Hours())
+	if err != nil || d < low || d > high {
+		return low, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
+			words.Clip(text), low.Seconds(), high.Hours())
 	}
 	return d, nil
 }
 
 // Duration is a format of durations within bounds.
-func Duration(least, most time.Duration) func(string) error {
+func Duration(low, high time.Duration) func(string) error {
 	return func(text string) error {
-		_, err := ParseDuration(text, least, most)
+		_, err := ParseDuration(text, low, high)
 		return err
 	}
 }

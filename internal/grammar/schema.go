@@ -130,12 +130,12 @@ func (s *Schema) report(at Place, e *jsonschema.ValidationError) {
 	rule := s.rule(e.SchemaURL)
 	switch k := e.ErrorKind.(type) {
 	case *kind.AdditionalProperties:
-		known := slices.Collect(maps.Keys(rule.object("properties")))
+		keys := slices.Collect(maps.Keys(rule.object("properties")))
 		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
 			key := at.Key(name)
 			key.name, key.node = at.name, key.key
-			if len(known) > 0 {
-				key.refuse("unknown key %q%s", words.Clip(name), words.DidYouMean(name, known))
+			if len(keys) > 0 {
+				key.refuse("unknown key %q%s", words.Clip(name), words.DidYouMean(name, keys))
 			} else { // the keys have a pattern
 				key.refuse("%q: %s", words.Clip(name), rule.message("is not a valid key"))
 			}
@@ -248,11 +248,11 @@ func (r rule) wrongType(k *kind.Type) string {
 func (r rule) broken(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Enum:
-		known := make([]string, len(k.Want))
+		values := make([]string, len(k.Want))
 		for i, word := range k.Want {
-			known[i] = fmt.Sprint(word)
+			values[i] = fmt.Sprint(word)
 		}
-		return r.message("must be " + either(known) + words.DidYouMean(fmt.Sprint(k.Got), known))
+		return r.message("must be " + either(values) + words.DidYouMean(fmt.Sprint(k.Got), values))
 	case *kind.Const:
 		return r.message(fmt.Sprintf("must be %v", k.Want))
 	case *kind.Format:

@@ -156,12 +156,12 @@ func (r *run) settleHold(used usage) {
 	hold := quota.Decision{At: r.heldAt, Reservation: r.out.Reservation,
 		Units: maps.Clone(r.out.Held)}
 	addTo(hold.Units, used.drawn, -1)
-	rest := maps.Clone(used.units)
-	for bucket := range rest {
-		rest[bucket] = max(rest[bucket]-used.drawn[bucket], 0)
+	undrawn := maps.Clone(used.units)
+	for bucket := range undrawn {
+		undrawn[bucket] = max(undrawn[bucket]-used.drawn[bucket], 0)
 	}
 	// The ledger keeps the answer (LapseRelease) for a later run with the same key.
-	line := b.NewBooking(hold, quota.Call{Method: r.Call.Method, Costs: costsOf(rest)},
+	line := b.NewBooking(hold, quota.Call{Method: r.Call.Method, Costs: costsOf(undrawn)},
 		quota.LapseRelease)
 	var d quota.Decision
 	err := patiently(r.patience(), func(ctx context.Context) (err error) {
@@ -180,7 +180,7 @@ func (r *run) settleHold(used usage) {
 	default:
 		r.Log.Error("the run cannot be settled: its usage waits in this host's journal, and is "+
 			"booked once the ledger can be reached", "reservation", r.out.Reservation, "units",
-			r.tookOf(used, quota.Decision{Units: rest}), "error", err)
+			r.tookOf(used, quota.Decision{Units: undrawn}), "error", err)
 	}
 }
 

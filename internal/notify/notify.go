@@ -106,14 +106,14 @@ func (n *Notifier) During(ctx context.Context, work func() error) error {
 	return err
 }
 
-// Look sends what is due, and takes at most most. A quick look reads only the usage of the buckets.
-// Failures are logged: nothing else depends on notifications.
-func (n *Notifier) Look(ctx context.Context, most time.Duration, quick bool) {
+// Look sends what is due within limit. A quick look reads only the usage of the buckets. Failures
+// are logged: nothing else depends on notifications.
+func (n *Notifier) Look(ctx context.Context, limit time.Duration, quick bool) {
 	src := n.Source()
 	if !src.Config.Notify.Set() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	n.mark(ctx, src.Ledger)
 	all, err := events(ctx, src, quick)

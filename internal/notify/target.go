@@ -177,8 +177,8 @@ func (w webhook) clean(text string) string {
 // sendmail returns the first sendmail program that exists: cron's PATH lacks /usr/sbin.
 func sendmail() string {
 	for _, path := range []string{"sendmail", "/usr/sbin/sendmail", "/usr/lib/sendmail"} {
-		if found, err := exec.LookPath(path); err == nil {
-			return found
+		if program, err := exec.LookPath(path); err == nil {
+			return program
 		}
 	}
 	return "sendmail"

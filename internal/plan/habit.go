@@ -115,9 +115,9 @@ func unscheduled(b Bucket) []float64 {
 		if sum <= 0 {
 			continue
 		}
-		rest := max(0, 1-float64(r.Drawn)/sum)
+		undrawn := max(0, 1-float64(r.Drawn)/sum)
 		for i := first; i < len(units); i++ {
-			units[i] *= rest
+			units[i] *= undrawn
 		}
 	}
 	return units

@@ -158,9 +158,9 @@ func (r *recorder) step(at int64) {
 func (r *recorder) raisePeaks(at int64) {
 	r.used = r.play.Used(at, r.used)
 	for i, use := range r.used {
-		most := r.unused[i].Limit.CapAt(moment(at), false, false)
-		r.uses[i].raisePeak(use, at, most)
-		r.report.Windows[i].raisePeak(use, at, most)
+		capacity := r.unused[i].Limit.CapAt(moment(at), false, false)
+		r.uses[i].raisePeak(use, at, capacity)
+		r.report.Windows[i].raisePeak(use, at, capacity)
 		if r.Step > 0 {
 			if steps := r.report.Series[i].Use; len(steps) > 0 {
 				last := &steps[len(steps)-1]

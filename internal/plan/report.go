@@ -121,10 +121,11 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-// raisePeak raises the peak to the use at a moment, when the limit allows most units.
-func (u *Use) raisePeak(use, at, most int64) {
+// raisePeak raises the peak to the use at a moment, and lowers the margin to what it leaves of the
+// limit's capacity.
+func (u *Use) raisePeak(use, at, capacity int64) {
 	if use > u.Peak || u.At.IsZero() {
 		u.Peak, u.At = use, moment(at)
 	}
-	u.Margin = min(u.Margin, most-use)
+	u.Margin = min(u.Margin, capacity-use)
 }

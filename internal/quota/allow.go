@@ -38,13 +38,13 @@ func (a Allowance) Check(method, model string, costs []Cost) error {
 		return fmt.Errorf("%w: model %s", ErrNotAllowed, model)
 	}
 	for _, c := range costs {
-		most, ok := a.Most[c.Bucket]
+		limit, ok := a.Most[c.Bucket]
 		if !ok {
-			most, ok = a.Most[WholeOf(c.Bucket)]
+			limit, ok = a.Most[WholeOf(c.Bucket)]
 		}
-		if units := max(c.Units, c.Most); ok && units > most {
+		if units := max(c.Units, c.Most); ok && units > limit {
 			return fmt.Errorf("%w: %d units of %s in one call, and at most %d are", ErrNotAllowed,
-				units, c.Bucket, most)
+				units, c.Bucket, limit)
 		}
 	}
 	return nil

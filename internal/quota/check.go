@@ -72,9 +72,9 @@ func checkCosts(what string, costs []Cost) error {
 func (c Charge) CheckCost() error {
 	for _, cost := range c.Costs {
 		for _, l := range LimitsOf(cost.Bucket, c.Limits) {
-			most := l.Cap(c.Manual || c.Draws(cost.Bucket))
-			if l.Pace == nil && !l.Observe && !c.Observe && cost.Units > most {
-				return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: most}
+			capacity := l.Cap(c.Manual || c.Draws(cost.Bucket))
+			if l.Pace == nil && !l.Observe && !c.Observe && cost.Units > capacity {
+				return &CostExceedsLimitError{Limit: l, Units: cost.Units, Cap: capacity}
 			}
 		}
 	}

@@ -94,20 +94,20 @@ func (b *Budget) settleDrawn(ctx context.Context, drawn Decision, call Call) (De
 	for bucket := range drawn.Units {
 		d.Units[bucket] = 0
 	}
-	own, rest := Charge{Key: "truth of " + drawn.Entry}, Charge{Key: "rest of " + drawn.Entry}
+	own, others := Charge{Key: "truth of " + drawn.Entry}, Charge{Key: "rest of " + drawn.Entry}
 	for _, c := range b.across(call.Costs) {
 		switch {
 		case b.onlyUnderWay(c):
 		case c.Bucket == buckets[0]:
 			own.Costs, own.Reservation = []Cost{c}, call.Reservation
 		default:
-			rest.Costs = append(rest.Costs, c)
+			others.Costs = append(others.Costs, c)
 		}
 	}
 	if err := b.endSlots(ctx, drawn); err != nil {
 		return d, err
 	}
-	err = b.bookTruth(ctx, call, rest, &d)
+	err = b.bookTruth(ctx, call, others, &d)
 	if err == nil {
 		err = b.bookTruth(ctx, call, own, &d)
 	}

@@ -26,8 +26,8 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 // ledger.
 func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
 	Decision, error) {
-	most := mostOf(c.Costs)
-	d := Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(most),
+	maximum := maxCosts(c.Costs)
+	d := Decision{Allowed: true, Unmetered: true, At: time.Now().UTC(), Units: UnitsOf(maximum),
 		Remaining: map[string]int64{}}
 	about := []any{"method", c.Labels[LabelMethod], "error", why}
 	err := ErrNoJournal
@@ -36,7 +36,7 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	}
 	if b.Journal != nil {
 		l := Booking{ID: c.ID, At: d.At, Spent: true, Lost: !errors.Is(why, ErrNotExecuted),
-			Call: Call{Key: c.Key, Labels: c.Labels, Costs: most, Reservation: c.Reservation},
+			Call: Call{Key: c.Key, Labels: c.Labels, Costs: maximum, Reservation: c.Reservation},
 			Held: Decision{Reservation: reservation}}
 		var earlier string
 		d.Remaining, earlier, err = b.Journal.Spend(ctx, l, b.AtMost)
@@ -59,15 +59,15 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	return d, nil
 }
 
-// mostOf returns the maximum cost of the call.
-func mostOf(costs []Cost) []Cost {
-	var most []Cost
+// maxCosts returns the maximum cost of the call.
+func maxCosts(costs []Cost) []Cost {
+	var maximum []Cost
 	for _, c := range costs {
 		if !IsLabelBucket(c.Bucket) { // booking adds the buckets of labels again
-			most = append(most, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
+			maximum = append(maximum, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
 		}
 	}
-	return most
+	return maximum
 }
 
 // correct replaces the journal line of a call that passed without the ledger by its actual usage,

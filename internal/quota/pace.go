@@ -91,17 +91,17 @@ func (l Limit) PacedAt(used int64, holds []Expiring, units int64, now, from time
 		for len(holds) > 0 && holds[0].ExpiresAt <= from.UnixMicro() {
 			holds = holds[1:]
 		}
-		taken := used
+		spent := used
 		for _, h := range holds {
-			taken += h.Units
+			spent += h.Units
 		}
-		at := l.Pace.When(l.Cap(false), taken+units, l.Window, from)
+		at := l.Pace.When(l.Cap(false), spent+units, l.Window, from)
 		start, end := l.Window.Bounds(from)
 		next := end
 		if len(holds) > 0 && holds[0].ExpiresAt < end.UnixMicro() {
 			next = time.UnixMicro(holds[0].ExpiresAt)
 		}
-		if at.Before(next) || taken == 0 && from.Equal(start) {
+		if at.Before(next) || spent == 0 && from.Equal(start) {
 			return at
 		}
 		if from = next; next.Equal(end) {

@@ -259,14 +259,14 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge,
 	if err != nil {
 		return Decision{}, err
 	}
-	known, err := b.Ledger.BucketsOf(ctx, b.Credential)
+	buckets, err := b.Ledger.BucketsOf(ctx, b.Credential)
 	if err != nil {
 		return Decision{}, err
 	}
 	c.NewValues = true
 	full := Decision{At: now, Units: UnitsOf(c.Costs), Remaining: map[string]int64{}}
 	c.Costs = slices.DeleteFunc(slices.Clone(c.Costs), func(cost Cost) bool {
-		limit, retryAt := b.crowded(cost.Bucket, known, now)
+		limit, retryAt := b.crowded(cost.Bucket, buckets, now)
 		observed := c.Observe || limit.Observe
 		if retryAt.After(full.RetryAt) && !observed {
 			full.RetryAt, full.Limit = retryAt, fmt.Sprintf("%d values per label:%s of %s",
@@ -282,7 +282,7 @@ func (b *Budget) withNewValues(ctx context.Context, c *Charge,
 
 // crowded returns a limit for which the bucket would be one active value too many, and when another
 // value becomes idle. It returns the zero Limit if there is none.
-func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
+func (b *Budget) crowded(bucket string, buckets []BucketTotal, now time.Time) (
 	crowded LabelLimit, retryAt time.Time) {
 	whole, label, _, derived := ParseLabelBucket(bucket)
 	prefix := whole + "@" + label + "="
@@ -295,7 +295,7 @@ func (b *Budget) crowded(bucket string, known []BucketTotal, now time.Time) (
 			since = hour
 		}
 		var active []time.Time
-		for _, k := range known {
+		for _, k := range buckets {
 			if strings.HasPrefix(k.Bucket, prefix) && k.Bucket != bucket && k.LastAt.After(since) {
 				active = append(active, k.LastAt)
 			}

@@ -64,11 +64,11 @@ func (a *Account) judge(asks []ask, observed bool) verdict {
 				if l.Observe != observed {
 					continue
 				}
-				most := l.CapAt(time.UnixMicro(a.n), q.manual, q.draws)
+				capacity := l.CapAt(time.UnixMicro(a.n), q.manual, q.draws)
 				if l.Pace != nil {
-					paced = paced || q.fits(l, a.n, q.units, most, q.draws) > a.n
+					paced = paced || q.fits(l, a.n, q.units, capacity, q.draws) > a.n
 				} else {
-					v.later(q.fits(l, from, q.units, most, q.draws), l.Name())
+					v.later(q.fits(l, from, q.units, capacity, q.draws), l.Name())
 				}
 			}
 		}
@@ -226,14 +226,14 @@ func (b *Bucket) steps(from int64) (steps []step) {
 	return append(steps, step{at: Never})
 }
 
-// fits returns the earliest moment at or after from at which units more stay within most, if no
+// fits returns the earliest moment at or after from at which units more stay within capacity, if no
 // caller charges meanwhile; Never if there is none. Draws take units that are already held, so held
 // units do not count against them.
-func (b *Bucket) fits(l Limit, from, units, most int64, draws bool) int64 {
-	if units > most {
+func (b *Bucket) fits(l Limit, from, units, capacity int64, draws bool) int64 {
+	if units > capacity {
 		return Never
 	}
-	room := most - units
+	room := capacity - units
 	held, _ := b.held(from)
 	if draws {
 		held = 0

@@ -125,8 +125,8 @@ func ParseWindow(text, zone string) (w Window, err error) {
 		return Window{}, fmt.Errorf("%q is not a window: write %s, or a duration such as 24h", text,
 			strings.Join(calendars, ", "))
 	case d < time.Millisecond || d > MaxWindow:
-		most := shortDuration(MaxWindow)
-		return Window{}, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, most)
+		longest := shortDuration(MaxWindow)
+		return Window{}, fmt.Errorf("a window of %s is out of range: 1ms to %s", text, longest)
 	}
 	w.Length = d.Truncate(time.Microsecond)
 	return w, nil

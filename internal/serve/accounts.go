@@ -245,12 +245,12 @@ func spenders(sums []quota.Sum, since time.Time) []spender {
 		return cmp.Or(cmp.Compare(b.Units, a.Units), cmp.Compare(a.Name, b.Name))
 	})
 	if len(all) > maxSpenders {
-		rest := spender{Name: fmt.Sprintf("%d others", len(all)-maxSpenders+1)}
+		others := spender{Name: fmt.Sprintf("%d others", len(all)-maxSpenders+1)}
 		for _, s := range all[maxSpenders-1:] {
-			rest.Units += s.Units
+			others.Units += s.Units
 		}
-		rest.Part = percent(rest.Units, total)
-		all = append(all[:maxSpenders-1], rest)
+		others.Part = percent(others.Units, total)
+		all = append(all[:maxSpenders-1], others)
 	}
 	return all
 }

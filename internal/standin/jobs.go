@@ -62,12 +62,12 @@ func (c *call) job(id string) *job {
 // lookUp returns the value with an ID. If there is none, it sends the problem and ends the handler.
 func lookUp[T any](c *call, all map[string]*T, id, problem string, values object) *T {
 	unlock := c.s.locked()
-	found := all[id]
+	value := all[id]
 	unlock()
-	if found == nil {
+	if value == nil {
 		c.fail(problem, values)
 	}
-	return found
+	return value
 }
 
 // showJob sends the state of a job, or cancels it. It bills a job that has ended.

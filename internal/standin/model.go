@@ -208,15 +208,15 @@ func (c *call) money(g generation) float64 {
 // admitGeneration bills a generation. The output that the request allows is held until the response
 // ends.
 func (c *call) admitGeneration(g generation) {
-	output, most := g.choices*g.output, g.choices*max(g.allowed, g.output)
+	output, maximum := g.choices*g.output, g.choices*max(g.allowed, g.output)
 	input := g.input
 	if c.s.name == "anthropic" && class(g.model) != "haiku-3.5" {
 		input = g.fresh() // cached reads count for older models only
 	}
 	var costs []cost
 	for _, item := range []cost{one("requests", 1),
-		{"tokens", g.input + output, g.input + most, false},
-		one("input", input), {"output", output, most, false}, paid(c.money(g))} {
+		{"tokens", g.input + output, g.input + maximum, false},
+		one("input", input), {"output", output, maximum, false}, paid(c.money(g))} {
 		if _, ok := c.s.api.Limits[item.bucket]; ok {
 			item.bucket = c.bucket(item.bucket)
 			costs = append(costs, item)

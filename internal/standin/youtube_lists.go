@@ -192,35 +192,35 @@ func (s *YouTube) videos(q *query) []object {
 	return s.videosByID(q)
 }
 
-func (s *YouTube) chart(q *query) (found []object) {
+func (s *YouTube) chart(q *query) (videos []object) {
 	q.size(1)
 	region, category := q.region("US"), q.Get("videoCategoryId")
 	for _, v := range s.Charts.Chart(region, s.day()) {
 		if category == "" || category == "0" || category == v.CategoryID {
-			found = append(found, v.values())
+			videos = append(videos, v.values())
 		}
 	}
-	if len(found) == 0 {
+	if len(videos) == 0 {
 		q.call.fail("videoChartNotFound", nil)
 	} else if s.PageMove > 0 {
 		unlock := s.locked() // each page read moves the chart further down
-		down := s.reads[region+"/"+category] * s.PageMove % len(found)
+		down := s.reads[region+"/"+category] * s.PageMove % len(videos)
 		s.reads[region+"/"+category]++
 		unlock()
-		found = slices.Concat(found[len(found)-down:], found[:len(found)-down])
+		videos = slices.Concat(videos[len(videos)-down:], videos[:len(videos)-down])
 	}
-	return found
+	return videos
 }
 
 // videosByID finds the known videos, each once, in the order requested.
-func (s *YouTube) videosByID(q *query) (found []object) {
+func (s *YouTube) videosByID(q *query) (videos []object) {
 	ids := q.ids("id")
 	for i, id := range ids {
 		if v := s.Charts.Video(id, s.day()); v != nil && !slices.Contains(ids[:i], id) {
-			found = append(found, v.values())
+			videos = append(videos, v.values())
 		}
 	}
-	return found
+	return videos
 }
 
 // search finds the videos whose title contains every word of q.
@@ -235,32 +235,32 @@ func (s *YouTube) search(q *query) []object {
 }
 
 // channels finds the charts' channels by ID.
-func (s *YouTube) channels(q *query) (found []object) {
+func (s *YouTube) channels(q *query) (list []object) {
 	const filters = "id, managedByMe, categoryId, mine, mySubscribers, forUsername, forHandle"
 	for _, id := range slices.Compact(q.ids(filters)) {
 		videos := s.Charts.find(s.day(), func(v *Video) bool { return v.ChannelID == id })
-		found = append(found, videos[:min(1, len(videos))]...)
+		list = append(list, videos[:min(1, len(videos))]...)
 	}
-	return found
+	return list
 }
 
-func videoCategories(q *query) (found []object) {
+func videoCategories(q *query) (list []object) {
 	ids := q.list("id")
 	if q.region(""); len(ids) == 0 && !q.Has("regionCode") {
 		q.failFilter("id, regionCode")
 	}
 	for _, c := range categories() {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {
-			found = append(found, object{"id": c[0], "title": c[1],
+			list = append(list, object{"id": c[0], "title": c[1],
 				"assignable": c[2] == "assignable"})
 		}
 	}
-	return found
+	return list
 }
 
-func i18nRegions(*query) (found []object) {
+func i18nRegions(*query) (list []object) {
 	for _, r := range regions() {
-		found = append(found, object{"id": r[0], "name": r[2]})
+		list = append(list, object{"id": r[0], "name": r[2]})
 	}
-	return found
+	return list
 }

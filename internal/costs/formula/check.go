@@ -145,10 +145,10 @@ func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
 // predicate checks a condition on the items of a list. It may use only the item, so that the time
 // is proportional to the list.
 func (c *checker) predicate(n *ast.PredicateNode) {
-	known := append(slices.Concat(c.scope.Facts, c.scope.Numbers), Day)
+	outer := append(slices.Concat(c.scope.Facts, c.scope.Numbers), Day)
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {
 		name, ok := (*node).(*ast.IdentifierNode)
-		if ok && !slices.Contains(known, name.Value) && c.scope.Tables[name.Value].Rows == nil {
+		if ok && !slices.Contains(outer, name.Value) && c.scope.Tables[name.Value].Rows == nil {
 			c.refuse("%s is used inside a predicate: use the item (#) alone there", name.Value)
 		}
 	}))

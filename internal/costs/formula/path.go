@@ -79,8 +79,8 @@ func Count(value any, path string) int { return len(Items(value, path)) }
 // Items returns the resources at a path, in which * matches every key or index: the items of a
 // list, or any other value as the only item. It returns none for null and for a missing path.
 func Items(value any, path string) (all []any) {
-	for _, found := range Values(value, path) {
-		switch v := found.(type) {
+	for _, item := range Values(value, path) {
+		switch v := item.(type) {
 		case nil:
 		case []any:
 			all = append(all, v...)
@@ -93,8 +93,8 @@ func Items(value any, path string) (all []any) {
 
 // FirstText returns the first non-empty text at a path, in which * matches every key or index.
 func FirstText(value any, path string) string {
-	for _, found := range Values(value, path) {
-		if text, _ := found.(string); text != "" {
+	for _, item := range Values(value, path) {
+		if text, _ := item.(string); text != "" {
 			return text
 		}
 	}
@@ -104,8 +104,8 @@ func FirstText(value any, path string) string {
 // FindText returns the first text or number at a path. It returns false if there is none, or if the
 // number is too large to be exact.
 func FindText(value any, path string) (string, bool) {
-	for _, found := range Values(value, path) {
-		switch v := found.(type) {
+	for _, item := range Values(value, path) {
+		switch v := item.(type) {
 		case string:
 			return v, true
 		case float64:

@@ -96,12 +96,12 @@ func (s Scope) types() types.Map {
 
 // Reserved reports whether a name already has a meaning in expressions.
 func Reserved(name string) bool {
-	known := append(builtins(), "distinct", "graphql_operation", "graphql_points", "true", "false",
+	names := append(builtins(), "distinct", "graphql_operation", "graphql_points", "true", "false",
 		"nil", "let", "if", "else", "in", "not", "and", "or", "matches", "contains")
 	for kind := Request; kind <= Item; kind++ {
-		known = append(known, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
+		names = append(names, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
 	}
-	return slices.Contains(known, name)
+	return slices.Contains(names, name)
 }
 
 // Reason is a word in an error response that says what is wrong.
@@ -131,14 +131,14 @@ func distinct(params ...any) (any, error) {
 	if !ok {
 		return nil, errors.New("the argument of distinct is not a list")
 	}
-	known := map[any]bool{}
+	values := map[any]bool{}
 	for _, item := range list {
 		switch item.(type) {
 		case string, float64, int:
-			known[item] = true
+			values[item] = true
 		}
 	}
-	return float64(len(known)), nil
+	return float64(len(values)), nil
 }
 
 // RequestError describes a problem of a request, for its sender.

@@ -89,13 +89,13 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 
 // best returns the best of the rows valid on a day, or nil. better compares a row with the best so
 // far.
-func (t Table) best(day string, better func(r, than *Row) bool) (found *Row) {
+func (t Table) best(day string, better func(r, than *Row) bool) (best *Row) {
 	for i := range t.Rows {
-		if r := &t.Rows[i]; r.Counts(day) && better(r, found) {
-			found = r
+		if r := &t.Rows[i]; r.Counts(day) && better(r, best) {
+			best = r
 		}
 	}
-	return found
+	return best
 }
 
 // Counts reports whether the row is valid on a day such as 2026-12-01.
@@ -197,11 +197,11 @@ func (c *checker) columns(name string, node ast.Node) {
 			}
 		}
 	}
-	known := c.scope.Tables[name].Columns
+	columns := c.scope.Tables[name].Columns
 	for _, column := range names {
-		if !slices.Contains(known, column) {
+		if !slices.Contains(columns, column) {
 			c.refuse("the table %s has no column %q: it has %s", name, column,
-				strings.Join(known, ", "))
+				strings.Join(columns, ", "))
 		}
 	}
 }

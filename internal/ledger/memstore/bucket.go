@@ -127,7 +127,7 @@ func (b *Bucket) Reached(total int64) (int64, error) {
 }
 
 // Since implements quota.Log.
-func (b *Bucket) Since(after int64, most int) ([]quota.LogEntry, error) {
+func (b *Bucket) Since(after int64, limit int) ([]quota.LogEntry, error) {
 	since := b.entries[b.from(after+1):]
-	return slices.Clone(since[:min(most, len(since))]), nil
+	return slices.Clone(since[:min(limit, len(since))]), nil
 }

@@ -203,14 +203,14 @@ func (b *bucket) Reached(total int64) (int64, error) {
 }
 
 // Since implements quota.Log.
-func (b *bucket) Since(after int64, most int) (entries []quota.LogEntry, err error) {
+func (b *bucket) Since(after int64, limit int) (entries []quota.LogEntry, err error) {
 	if b.member != "" && after < b.stored.At {
 		b.snap.searched = true
-		entries, err = b.snap.s.entries(b.snap.ctx, b.Credential, b.Name, after, b.stored.At, most)
+		entries, err = b.snap.s.entries(b.snap.ctx, b.Credential, b.Name, after, b.stored.At, limit)
 		if err != nil {
 			return nil, err
 		}
 	}
 	added := b.added[b.addedFrom(after+1):]
-	return append(entries, added[:min(len(added), most-len(entries))]...), nil
+	return append(entries, added[:min(len(added), limit-len(entries))]...), nil
 }

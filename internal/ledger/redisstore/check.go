@@ -19,11 +19,11 @@ import (
 // follows from the entries. It holds the credential's lock, so that other writers wait. If it
 // changes entries, the bucket cannot be used until all of them are written.
 func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
-	found []quota.Finding, err error) {
+	findings []quota.Finding, err error) {
 	err = s.race(ctx, credential, func() (string, error) {
 		c := s.check(ctx, credential, bucket, false)
-		found = c.In(bucket)
-		if c.err != nil || c.result != done || !repair || len(found) == 0 {
+		findings = c.In(bucket)
+		if c.err != nil || c.result != done || !repair || len(findings) == 0 {
 			return c.result, c.err
 		}
 		taken, err := s.client.SetNX(ctx, lockKey(credential), s.holder, repairTime).Result()
@@ -32,7 +32,7 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 		}
 		defer func() { _, _ = s.send(ctx, &commands{credential: credential}, 0) }() // unlocks
 		c = s.check(ctx, credential, bucket, true)
-		found = c.In(bucket)
+		findings = c.In(bucket)
 		return c.result, c.err
 	})
 	if foreign, is := errors.AsType[*foreignError](err); is {
@@ -41,7 +41,7 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 			foreign.kind), "none: rename or delete that key, then check again", false)
 		return f.In(bucket), nil
 	}
-	return found, err
+	return findings, err
 }
 
 // checked is a bucket under check, with the findings. Its methods do nothing after an error, or a

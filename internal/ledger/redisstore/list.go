@@ -20,7 +20,7 @@ const maxPage = 250
 type span struct {
 	credential, bucket, key string
 	after, until            int64
-	most                    int  // 0 for all
+	limit                   int  // 0 for all
 	newest                  bool // the newest come first
 }
 
@@ -29,8 +29,8 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 	same := 0 // entries with the stamp of the last one read
 	for {
 		count := maxPage
-		if picked.most > 0 {
-			count = min(picked.most-len(entries), maxPage)
+		if picked.limit > 0 {
+			count = min(picked.limit-len(entries), maxPage)
 		}
 		command, from, to := "ZRANGEBYSCORE", fmt.Sprintf("(%d", picked.after), fmt.Sprint(picked.until)
 		if picked.newest {
@@ -56,7 +56,7 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 			if slices.ContainsFunc(entries[len(entries)-same:], isRead) {
 				continue
 			}
-			if entries, same = append(entries, e), same+1; len(entries) == picked.most {
+			if entries, same = append(entries, e), same+1; len(entries) == picked.limit {
 				return entries, nil
 			}
 			if picked.newest {
@@ -71,10 +71,10 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 	}
 }
 
-// entries returns the oldest entries of a bucket in a span, at most most of them.
+// entries returns up to limit of the oldest entries of a bucket in a span.
 func (s *Store) entries(ctx context.Context, credential, bucket string, after, until int64,
-	most int) ([]quota.LogEntry, error) {
-	return s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until, most,
+	limit int) ([]quota.LogEntry, error) {
+	return s.read(ctx, span{credential, bucket, logKey(credential, bucket), after, until, limit,
 		false})
 }
 

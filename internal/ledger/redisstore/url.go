@@ -188,13 +188,13 @@ func (a *address) options(query string) error {
 	if err != nil {
 		return errors.New("its options are written name=value&name=value")
 	}
-	known := a.knownOptions()
+	options := a.knownOptions()
 	for name, values := range params {
-		o, ok := known[name]
+		o, ok := options[name]
 		if !ok { // do not repeat it: it may be part of a password
-			maps.DeleteFunc(known, func(_ string, o option) bool { return o.into == nil })
+			maps.DeleteFunc(options, func(_ string, o option) bool { return o.into == nil })
 			return fmt.Errorf("it has an unknown option; there are %s",
-				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+				strings.Join(slices.Sorted(maps.Keys(options)), ", "))
 		}
 		switch {
 		case o.problem != "":

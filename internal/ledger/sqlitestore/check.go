@@ -24,14 +24,14 @@ const maxRaces = 10
 // follows from them in several transactions. The first marks the bucket, so that nothing is decided
 // on it before the last.
 func (s *Store) Check(ctx context.Context, credential, bucket string, repair bool) (
-	found []quota.Finding, err error) {
+	findings []quota.Finding, err error) {
 	for range maxRaces {
 		c := &checked{Audit: new(quota.Audit), s: s, ctx: ctx, name: name{credential, bucket}}
 		err = s.view(ctx, c.check)
 		if err != nil || !repair || len(c.Findings) == 0 {
 			return c.In(bucket), err
 		}
-		found = c.In(bucket)
+		findings = c.In(bucket)
 		c.repair = true
 		if err = s.update(ctx, c.begin); err == nil {
 			err = s.view(ctx, c.check)
@@ -40,10 +40,10 @@ func (s *Store) Check(ctx context.Context, credential, bucket string, repair boo
 			err = c.finish()
 		}
 		if !errors.Is(err, errRaced) {
-			return found, err
+			return findings, err
 		}
 	}
-	return found, fmt.Errorf("%w: %w", quota.ErrUnreachable, errRaced)
+	return findings, fmt.Errorf("%w: %w", quota.ErrUnreachable, errRaced)
 }
 
 // checked is a bucket under check, with the findings.

@@ -247,7 +247,7 @@ func (b *bucket) Reached(total int64) (int64, error) {
 }
 
 // Since implements quota.Log.
-func (b *bucket) Since(after int64, most int) (entries []quota.LogEntry, err error) {
-	b.t.each("entry_page", b.args(after, quota.Never, most), scanEntries(&entries))
+func (b *bucket) Since(after int64, limit int) (entries []quota.LogEntry, err error) {
+	b.t.each("entry_page", b.args(after, quota.Never, limit), scanEntries(&entries))
 	return entries, b.t.broken
 }

@@ -76,11 +76,11 @@ func (b *bucket) add(e quota.LogEntry) {
 	b.last = windowTotal{}
 }
 
-// remove removes the oldest entries stamped later than after and up to until, at most most of them
-// (-1 for all), and subtracts them from the sums.
-func (b *bucket) remove(after, until int64, most int) {
+// remove removes up to limit (-1: all) of the oldest entries stamped later than after and up to
+// until, and subtracts them from the sums.
+func (b *bucket) remove(after, until int64, limit int) {
 	var removals []quota.LogEntry
-	b.t.each("entry_page", b.args(after, until, most), scanEntries(&removals))
+	b.t.each("entry_page", b.args(after, until, limit), scanEntries(&removals))
 	if len(removals) == 0 {
 		return
 	}
