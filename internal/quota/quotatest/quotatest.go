@@ -109,6 +109,14 @@ var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func hours(n int64) time.Duration { return time.Duration(n) * time.Hour }
 
+// moment returns the time of a stamp; the zero time for 0 and quota.Never.
+func moment(micros int64) time.Time {
+	if micros == 0 || micros == quota.Never {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros).UTC()
+}
+
 // within returns a limit on the bucket "default".
 func within(units int64, window time.Duration) quota.Limit {
 	return quota.Limit{Bucket: "default", Units: units, Window: quota.Sliding(window)}

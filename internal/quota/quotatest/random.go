@@ -107,7 +107,10 @@ var storyStarts = []time.Time{
 func newStory(outer testing.TB, tb rapid.TB, h Harness, l *ledger.Ledger) *story {
 	s := &story{outer: outer, tb: tb, h: h, ledger: l, credential: newCredential(),
 		limits: map[string][]quota.Limit{}, known: map[string]time.Time{}}
-	s.model = &model{clock: &s.clock, buckets: map[string]*bucket{}, answers: map[string]answer{}}
+	s.model = &model{&s.clock, map[string]*bucket{}, map[string]map[string]quota.Decision{}}
+	for _, b := range storyBuckets {
+		s.model.buckets[b] = &bucket{name: b, others: map[string]quota.Others{}}
+	}
 	s.setNow(epoch)
 	return s
 }
@@ -141,6 +144,9 @@ func (s *story) drawLimits(bucket string) (limits []quota.Limit) {
 			Observe:  rapid.IntRange(0, 3).Draw(s.t, "observed only") == 3}
 		if l.Headroom == 50 && l.Units > 0 {
 			l.Headroom = 1
+		}
+		if l.Window.IsCalendar() && s.rarely("paced", 3) {
+			l.Pace = &quota.Pace{Slack: rapid.Int64Range(0, 9).Draw(s.t, "slack")}
 		}
 		limits = append(limits, l)
 	}
@@ -319,7 +325,7 @@ func (s *story) awaitRetry(c Call) {
 		s.t.Fatalf("allowed one microsecond before its retry at %s", d.RetryAt)
 	}
 	s.forward(d.RetryAt)
-	if then, _ := s.decide(c); !then.Allowed {
+	if then, _ := s.decide(c); !then.Allowed && then.Limit != quota.PaceName {
 		s.t.Fatalf("denied at %s, when the charge was to be retried: %+v", d.RetryAt, then)
 	}
 }

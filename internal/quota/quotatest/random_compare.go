@@ -151,12 +151,12 @@ func (s *story) checkWindows() {
 	for _, name := range storyBuckets {
 		var b bucket
 		for _, e := range s.log(name) {
-			b.add(item{at: e.At.UnixMicro(), units: e.Units}, 0)
+			b.items = append(b.items, item{at: e.At.UnixMicro(), units: e.Units})
 		}
 		for _, p := range s.proofs {
 			for _, l := range quota.LimitsOf(name, p.charge.Limits) {
-				if l.Window.Anchored || l.Window.IsRestoring() {
-					continue // the model's ends and levels are compared all along
+				if l.Window.Anchored || l.Window.IsRestoring() || l.Pace != nil {
+					continue // the model's ends, levels and paces are compared all along
 				}
 				at := p.decision.At.UnixMicro()
 				if sum := b.sum(b.since(l.Window, at)-1, at); sum > l.Units {

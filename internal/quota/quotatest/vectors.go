@@ -252,6 +252,13 @@ func (r *runner) limitsOf(buckets []string) (picked []quota.Limit) {
 	})
 }
 
+func names(costs []quota.Cost) (names []string) {
+	for _, c := range costs {
+		names = append(names, c.Bucket)
+	}
+	return names
+}
+
 func bucketsOf(reservation string) []string {
 	_, buckets, _ := quota.ParseReservation(reservation)
 	return buckets
