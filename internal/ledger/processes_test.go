@@ -3,10 +3,12 @@ package ledger_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,12 +29,26 @@ func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 			judge = settledExactly
 		}
 		t.Run("SQLite/"+name, func(t *testing.T) {
-			testTwenty(t, fileURL(t), name, m, judge)
+			testProcesses(t, 20, fileURL(t), name, m, judge)
 		})
 		t.Run("Redis/"+name, func(t *testing.T) {
-			testTwenty(t, redistest.Start(t, redistest.Options{}).URL(), name, m, judge)
+			testProcesses(t, 20, redistest.Start(t, redistest.Options{}).URL(), name, m, judge)
 		})
 	}
+}
+
+// TestI2_SQLiteKeepsWritersApart: while another process, which was stopped, has the turn of the
+// writers, SQLite's lock alone makes them exact, and none of them fails.
+func TestI2_SQLiteKeepsWritersApart(t *testing.T) {
+	url := fileURL(t)
+	l, err := ledger.Open(t.Context(), url)
+	must(t, err)
+	defer l.Close()
+	stopped, err := os.Open(strings.TrimPrefix(url, "sqlite://") + "-wal")
+	must(t, err)
+	defer stopped.Close()
+	must(t, syscall.Flock(int(stopped.Fd()), syscall.LOCK_EX))
+	testProcesses(t, 4, url, "one unit", mixes()["one unit"], spentExactly)
 }
 
 func fileURL(t testing.TB) string {
@@ -72,10 +88,9 @@ func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 	}
 }
 
-// testTwenty runs twenty processes, and lets judge compare the ledger with the lines they print.
-func testTwenty(t *testing.T, ledgerURL, name string, m mix,
+// testProcesses runs several processes, and lets judge compare the ledger with the lines they print.
+func testProcesses(t *testing.T, processes int, ledgerURL, name string, m mix,
 	judge func(t *testing.T, l *ledger.Ledger, m mix, lines []string)) {
-	const processes = 20
 	var children []*process
 	for range processes {
 		children = append(children, startChild(t, ledgerURL, name))

@@ -216,35 +216,3 @@ func TestSentinelFailover(t *testing.T) {
 		t.Errorf("allowed %d after the failover, want the 50 that were left", n)
 	}
 }
-
-// TestNewRateInSteps: a charge under a rate that is new to a long log is decided by all of it, and
-// a denial writes nothing.
-func TestNewRateInSteps(t *testing.T) {
-	t.Parallel()
-	server, l := clocked(t)
-	allow(t, l, one("k", 1))
-	const entries = 25_000
-	addEntries(t, l, entries, start)
-	server.SetNow(t, start.Add(time.Hour))
-	window, err := quota.ParseWindow("restoring 1/1s", "")
-	noError(t, err)
-	c := one("k", 1)
-	c.Limits = []quota.Limit{{Bucket: "default", Units: entries - 3600, Window: window}}
-	before := dump(t, l.client, "k")
-	must(t, l.client.ConfigResetStat(t.Context()))
-	if d, err := l.Charge(t.Context(), c); err != nil || d.Allowed {
-		t.Errorf("a unit more than fits: %+v, %v", d, err)
-	}
-	stats := l.client.Info(t.Context(), "commandstats").Val()
-	if !strings.Contains(stats, "cmdstat_zrevrange:calls=3,") {
-		t.Errorf("want 3 snapshots:\n%s", stats)
-	}
-	if after := dump(t, l.client, "k"); after != before {
-		t.Errorf("the denial changed\n%s to\n%s", before, after)
-	}
-	c.Limits[0].Units = entries
-	d := allow(t, l, c)
-	if want := int64(3600 - 1 - 1); d.Remaining["default"] != want {
-		t.Errorf("%d remain, want %d", d.Remaining["default"], want)
-	}
-}

@@ -118,6 +118,76 @@ func testFarBack(t *testing.T, h Harness) {
 	}
 }
 
+// testNewRate: a charge under a rate that is new to a long log is decided by all of it, in steps
+// that read a bounded number of entries each. A denial writes nothing.
+func testNewRate(t *testing.T, h Harness) {
+	const entries, each = 25_000, 1000
+	s := newSubject(t, h, quota.Limit{Bucket: "default", Units: entries - 3600,
+		Window: window(t, "restoring 1/1s")})
+	s.at(time.Hour)
+	scope := quota.Scope{Credential: s.credential, Buckets: []string{"default"}}
+	for first := int64(1); first <= entries; first += each {
+		var change quota.BucketChange
+		for n := first; n < first+each; n++ {
+			change.Append = append(change.Append, quota.LogEntry{At: epoch.UnixMicro() + n,
+				ID: fmt.Sprint("e", n), Units: 1, Total: n})
+		}
+		must(t, s.ledger.Update(t.Context(), scope, func(*quota.Account) (quota.Change, error) {
+			return quota.Change{Buckets: []quota.BucketChange{change}}, nil
+		}))
+	}
+	dump := func() string {
+		if h.Dump == nil {
+			return ""
+		}
+		return h.Dump(t, s.credential)
+	}
+	before := dump()
+	store := &countingStore{Store: s.ledger.Store}
+	s.ledger.Store = store
+	if d, err := s.ledger.Charge(t.Context(), s.newCharge(1)); err != nil || d.Allowed {
+		t.Errorf("a unit more than fits: %+v, %v", d, err)
+	}
+	if want := []int{10_000, 10_000, 5_000}; !slices.Equal(store.reads, want) {
+		t.Errorf("the steps read %d entries, want %d", store.reads, want)
+	}
+	if dump() != before {
+		t.Error("the denial changed the store")
+	}
+	s.limits[0].Units = entries
+	if _, d := s.charge(1); d.Remaining["default"] != 3600-1-1 {
+		t.Errorf("%d remain", d.Remaining["default"])
+	}
+}
+
+// countingStore counts the entries that each decision reads one by one.
+type countingStore struct {
+	ledger.Store
+	reads []int
+}
+
+func (c *countingStore) Update(ctx context.Context, scope quota.Scope,
+	decide func(*quota.Account) (quota.Change, error)) error {
+	return c.Store.Update(ctx, scope, func(a *quota.Account) (quota.Change, error) {
+		c.reads = append(c.reads, 0)
+		log := a.Buckets[0].Log
+		a.Buckets[0].Log = countingLog{log, &c.reads[len(c.reads)-1]}
+		defer func() { a.Buckets[0].Log = log }()
+		return decide(a)
+	})
+}
+
+type countingLog struct {
+	quota.Log
+	read *int
+}
+
+func (l countingLog) Since(after int64, limit int) ([]quota.LogEntry, error) {
+	entries, err := l.Log.Since(after, limit)
+	*l.read += len(entries)
+	return entries, err
+}
+
 // testManyHolds: the units held by 1,500 reservations are exact while they are open, while they
 // expire in turn, and after more have expired than one call may remove.
 func testManyHolds(t *testing.T, h Harness) {

@@ -71,7 +71,8 @@ func Run(t *testing.T, h Harness) {
 		test func(*testing.T, Harness)
 	}{
 		{"Vectors", testVectors}, {"Retention", testRetention}, {"FarBack", testFarBack},
-		{"ManyHolds", testManyHolds}, {"Mark", testMark}, {"Denials", testDenials},
+		{"NewRate", testNewRate}, {"ManyHolds", testManyHolds}, {"Mark", testMark},
+		{"Denials", testDenials},
 		{"Claims", testClaims}, {"Order", testOrder}, {"ExactlyTheLimit", testExactlyTheLimit},
 		{"OneKeyOnce", testOneKeyOnce}, {"DrawsAtOnce", testDrawsAtOnce},
 		{"LabelValues", testLabelValues}, {"LabelDraws", testLabelDraws}, {"Random", testRandom},
