@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,14 +54,19 @@ type checked struct {
 	repair bool
 
 	*bucket
-	state      string      // the stored state
-	oldest     string      // oldest member of the log
-	storedSums quota.Tally // by day
-	listed     bool        // the bucket is in the list of buckets
-	unread     []any       // notes that cannot be read
+	state      string  // the stored state
+	oldest     string  // oldest member of the log
+	newest     float64 // stamp of the newest entry
+	storedSums quota.Tally
+	sumsRead   map[sumName]float64 // stamp of the newest entry when each was read
+	listed     bool                // the bucket is in the list of buckets
+	unread     []any               // notes that cannot be read
 	result     string
 	err        error
 }
+
+// sumName names a stored sum.
+type sumName struct{ key, field string }
 
 const (
 	// underRepair begins the state of a bucket while a repair writes its entries. No decision
@@ -78,9 +84,12 @@ func (s *Store) check(ctx context.Context, credential, bucket string, repair boo
 	}
 	c.bucket = snap.order[0]
 	c.Audit = quota.NewAudit(&c.bucket.Bucket, snap.now, c.firstDay())
-	newest := c.read()
+	c.read()
+	began := c.newest
+	c.readSums()
+	c.readNotes()
 	c.CheckTime(c.stored.At)
-	c.checkEntries(newest)
+	c.checkEntries(began)
 	if c.bucket.state == "" {
 		c.Missing("state")
 	} else if !c.listed {
@@ -99,58 +108,102 @@ func (s *Store) check(ctx context.Context, credential, bucket string, repair boo
 	return c
 }
 
-// read reads everything but the entries, at one moment, and returns the stamp of the newest entry.
-// It checks the digests of the stored state and holds, not of those that this process cached.
-func (c *checked) read() (newest string) {
+// read reads everything but entries, sums and notes, at one moment. It checks the digests of the
+// stored state and holds, not of those that this process cached.
+func (c *checked) read() {
 	log := c.key("log")
 	var state *redis.StringCmd
 	var holds *redis.MapStringStringCmd
-	var first, last *redis.StringSliceCmd
+	var first *redis.StringSliceCmd
+	var last *redis.ZSliceCmd
 	var listed *redis.FloatCmd
-	var notes *redis.ZSliceCmd
-	days := make(map[int64]*redis.MapStringStringCmd)
 	_, err := c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
 		state = p.Get(c.ctx, c.key("state"))
 		holds = p.HGetAll(c.ctx, c.key("holds"))
 		first = p.ZRange(c.ctx, log, 0, 0)
-		last = redis.NewStringSliceCmd(c.ctx, "ZREVRANGE", log, 0, 0, "WITHSCORES")
+		last = p.ZRevRangeWithScores(c.ctx, log, 0, 0)
 		listed = p.ZScore(c.ctx, bucketsKey(c.Credential), c.Name)
-		notes = p.ZRangeWithScores(c.ctx, c.key("notes"), 0, -1)
-		for at := range c.days() {
-			days[at] = p.HGetAll(c.ctx, sumsKey(c.Credential, c.Name, at))
-		}
-		return p.Process(c.ctx, last)
+		return nil
 	})
 	if err != nil && !isNil(err) {
 		c.err = explain(err)
-		return ""
+		return
 	}
-	c.state, c.listed = state.Val(), listed.Err() == nil
-	for at, fields := range days {
-		for field, value := range fields.Val() {
-			start, labels, units, calls, err := parseSum(at, field, value)
-			if err != nil {
-				start, units = at, 1 // differs from the sums of the entries
-			}
-			c.storedSums.Add(start, labels, units, calls)
-		}
-	}
-	for _, n := range notes.Val() {
-		member, _ := n.Member.(string)
-		e, err := parseEntry(member, strconv.FormatInt(int64(n.Score), 10))
-		if err == nil {
-			_, err = quota.ParseLabels(e.Labels)
-		}
-		if err != nil {
-			c.unread = append(c.unread, member)
-		}
-	}
+	c.state, c.listed, c.newest = state.Val(), listed.Err() == nil, stampOf(last)
 	c.checkHolds(holds.Val())
-	if len(first.Val()) == 0 || len(last.Val()) != 2 {
-		return "-inf"
+	if len(first.Val()) > 0 {
+		c.oldest = first.Val()[0]
 	}
-	c.oldest = first.Val()[0]
-	return last.Val()[1]
+}
+
+// stampOf returns the stamp of an entry, -Inf for none.
+func stampOf(entry *redis.ZSliceCmd) float64 {
+	if len(entry.Val()) == 0 {
+		return math.Inf(-1)
+	}
+	return entry.Val()[0].Score
+}
+
+// readSums reads the sums in pages, each at one moment with the stamp of the newest entry.
+func (c *checked) readSums() {
+	c.sumsRead = make(map[sumName]float64)
+	for at := range c.days() {
+		name := sumName{key: sumsKey(c.Credential, c.Name, at)}
+		for cursor, more := uint64(0), true; more && c.err == nil; more = cursor != 0 {
+			var scan *redis.ScanCmd
+			var last *redis.ZSliceCmd
+			_, err := c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
+				scan = p.HScan(c.ctx, name.key, cursor, "", maxPage)
+				last = p.ZRevRangeWithScores(c.ctx, c.key("log"), 0, 0)
+				return nil
+			})
+			var page []string
+			page, cursor = scan.Val()
+			c.err, c.newest = explain(err), stampOf(last)
+			for pair := range slices.Chunk(page, 2) {
+				name.field = pair[0]
+				if _, twice := c.sumsRead[name]; twice {
+					continue
+				}
+				start, labels, units, calls, err := parseSum(at, pair[0], pair[1])
+				if err != nil {
+					start, units = at, 1 // differs from the sums of the entries
+				}
+				c.storedSums.Add(start, labels, units, calls)
+				c.sumsRead[name] = c.newest
+			}
+		}
+	}
+}
+
+// addLater adds an entry to the stored sums that were read before it was written.
+func (c *checked) addLater(e quota.LogEntry) {
+	labels, name := quota.CutRun(e.Labels), sumName{key: sumsKey(c.Credential, c.Name, e.At)}
+	name.field = sumField(e.At, sumCalls, labels)
+	if float64(e.At) > c.sumsRead[name] {
+		c.storedSums.Add(e.At, labels, 1, 1)
+	}
+	name.field = sumField(e.At, sumBeyond, labels)
+	if float64(e.At) > c.sumsRead[name] {
+		c.storedSums.Add(e.At, labels, e.Units-1, 0)
+	}
+}
+
+func (c *checked) readNotes() {
+	for from, full := int64(0), true; full && c.err == nil; from += maxPage {
+		notes, err := c.s.client.ZRangeWithScores(c.ctx, c.key("notes"), from, from+maxPage-1).Result()
+		c.err, full = explain(err), len(notes) == maxPage
+		for _, n := range notes {
+			member, _ := n.Member.(string)
+			e, err := parseEntry(member, strconv.FormatInt(int64(n.Score), 10))
+			if err == nil {
+				_, err = quota.ParseLabels(e.Labels)
+			}
+			if err != nil {
+				c.unread = append(c.unread, member)
+			}
+		}
+	}
 }
 
 func (c *checked) checkHolds(stored map[string]string) {
@@ -185,10 +238,11 @@ func (c *checked) days() iter.Seq[int64] {
 
 func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
 
-// checkEntries checks the entries up to a stamp, and with repair corrects them. Totals begin with
-// that of the first readable entry.
-func (c *checked) checkEntries(newest string) {
-	log := c.key("log")
+// checkEntries checks all entries, and with repair corrects them. Totals begin with that of the
+// first readable entry. While the state and the oldest entry stay, the sums change only by entries
+// after those with which the check began.
+func (c *checked) checkEntries(began float64) {
+	log, newest := c.key("log"), strconv.FormatFloat(c.newest, 'f', -1, 64)
 	for after, full := "-inf", true; full && c.err == nil && c.result == done; {
 		page, err := c.s.client.Do(c.ctx, "ZRANGEBYSCORE", log, after, newest, "WITHSCORES", "LIMIT",
 			0, maxPage).Slice()
@@ -201,6 +255,9 @@ func (c *checked) checkEntries(newest string) {
 			e, err := entryOf(pair)
 			if err != nil {
 				e = quota.LogEntry{}
+			}
+			if float64(e.At) > began {
+				c.addLater(e)
 			}
 			now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
 			if is && c.repair && now != e {

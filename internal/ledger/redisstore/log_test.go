@@ -222,6 +222,34 @@ func TestCheckWhileTrimmed(t *testing.T) {
 	}
 }
 
+// TestCheckWhileCharged: a check finds nothing wrong when charges change old sums and add new ones
+// before each page of sums that it reads.
+func TestCheckWhileCharged(t *testing.T) {
+	t.Parallel()
+	s, l := clocked(t)
+	charge := func(l *env, job int) {
+		c := one("k", int64(1+job%2))
+		c.Labels, c.Limits = quota.Labels{"job": fmt.Sprint(job)}, []quota.Limit{dayOf(10_000)}
+		allow(t, l, c)
+	}
+	const jobs = 1000
+	for job := range jobs {
+		charge(l, job)
+	}
+	other, pages := openEnv(t, s.URL()), 0
+	l.client.AddHook(once{"HSCAN", func() {
+		pages++
+		for n := range 10 {
+			charge(other, (pages*37+n*101)%jobs)
+			charge(other, jobs+10*pages+n)
+		}
+	}})
+	sound(t, l)
+	if pages < jobs/250+10 { // most days have no sums
+		t.Errorf("%d pages were read", pages)
+	}
+}
+
 // TestNothingScans: the keys of others cost nothing.
 func TestNothingScans(t *testing.T) {
 	t.Parallel()

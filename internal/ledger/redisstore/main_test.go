@@ -243,8 +243,15 @@ func (h once) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (h once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if strings.EqualFold(cmd.Name(), h.command) {
+				h.run()
+			}
+		}
+		return next(ctx, cmds)
+	}
 }
 
 // isDamaged reports whether an error names the bucket "default" as damaged.

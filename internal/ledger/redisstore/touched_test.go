@@ -82,6 +82,7 @@ func TestTouchedEntries(t *testing.T) {
 	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 20))))
 	noError(t, l.Cancel(t.Context(), c, d))
 	check(t, l, false)
+	noError(t, only(l.Ledger.Check(t.Context(), "k", "wide", false)))
 	must(t, l.client.Echo(t.Context(), "end"))
 	script, touched, largest := "", 0, 0
 	for {
@@ -132,6 +133,8 @@ func (l *env) touches(t *testing.T, words []string) int {
 		}
 		from, to := strings.ToLower(words[2]), strings.ToLower(words[3])
 		return int(l.client.ZCount(t.Context(), strings.ToLower(words[1]), from, to).Val())
+	case "HSCAN":
+		return number(4)
 	case "HGETALL":
 		return int(l.client.HLen(t.Context(), strings.ToLower(words[1])).Val())
 	case "ZREMRANGEBYSCORE":
