@@ -173,9 +173,12 @@ func (b *bucket) writeSums(c *commands, hourly bool) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(days)) {
-		c.add("PEXPIRE", key, 2*(b.keeps()+2*dayMillis))
+		c.add("PEXPIRE", key, b.sumsLast())
 	}
 }
+
+// sumsLast returns how long sums are kept, in ms.
+func (b *bucket) sumsLast() int64 { return 2 * (b.keeps() + 2*dayMillis) }
 
 // putHolds adds the commands that add and change holds, and returns the reservations to remove.
 func (b *bucket) putHolds(c *commands) (removals []any) {

@@ -59,14 +59,18 @@ type checked struct {
 	newest     float64 // stamp of the newest entry
 	storedSums quota.Tally
 	sumsRead   map[sumName]float64 // stamp of the newest entry when each was read
-	listed     bool                // the bucket is in the list of buckets
-	unread     []any               // notes that cannot be read
+	unreadSums []sumName
+	listed     bool  // the bucket is in the list of buckets
+	unread     []any // notes that cannot be read
 	result     string
 	err        error
 }
 
 // sumName names a stored sum.
-type sumName struct{ key, field string }
+type sumName struct {
+	day   int64
+	field string
+}
 
 const (
 	// underRepair begins the state of a bucket while a repair writes its entries. No decision
@@ -148,12 +152,11 @@ func stampOf(entry *redis.ZSliceCmd) float64 {
 func (c *checked) readSums() {
 	c.sumsRead = make(map[sumName]float64)
 	for at := range c.days() {
-		name := sumName{key: sumsKey(c.Credential, c.Name, at)}
 		for cursor, more := uint64(0), true; more && c.err == nil; more = cursor != 0 {
 			var scan *redis.ScanCmd
 			var last *redis.ZSliceCmd
 			_, err := c.s.client.TxPipelined(c.ctx, func(p redis.Pipeliner) error {
-				scan = p.HScan(c.ctx, name.key, cursor, "", maxPage)
+				scan = p.HScan(c.ctx, sumsKey(c.Credential, c.Name, at), cursor, "", maxPage)
 				last = p.ZRevRangeWithScores(c.ctx, c.key("log"), 0, 0)
 				return nil
 			})
@@ -161,13 +164,14 @@ func (c *checked) readSums() {
 			page, cursor = scan.Val()
 			c.err, c.newest = explain(err), stampOf(last)
 			for pair := range slices.Chunk(page, 2) {
-				name.field = pair[0]
+				name := sumName{at, pair[0]}
 				if _, twice := c.sumsRead[name]; twice {
 					continue
 				}
 				start, labels, units, calls, err := parseSum(at, pair[0], pair[1])
 				if err != nil {
 					start, units = at, 1 // differs from the sums of the entries
+					c.unreadSums = append(c.unreadSums, name)
 				}
 				c.storedSums.Add(start, labels, units, calls)
 				c.sumsRead[name] = c.newest
@@ -178,13 +182,14 @@ func (c *checked) readSums() {
 
 // addLater adds an entry to the stored sums that were read before it was written.
 func (c *checked) addLater(e quota.LogEntry) {
-	labels, name := quota.CutRun(e.Labels), sumName{key: sumsKey(c.Credential, c.Name, e.At)}
-	name.field = sumField(e.At, sumCalls, labels)
-	if float64(e.At) > c.sumsRead[name] {
+	labels := quota.CutRun(e.Labels)
+	isLater := func(what string) bool {
+		return float64(e.At) > c.sumsRead[sumName{dayOf(e.At), sumField(e.At, what, labels)}]
+	}
+	if isLater(sumCalls) {
 		c.storedSums.Add(e.At, labels, 1, 1)
 	}
-	name.field = sumField(e.At, sumBeyond, labels)
-	if float64(e.At) > c.sumsRead[name] {
+	if isLater(sumBeyond) {
 		c.storedSums.Add(e.At, labels, e.Units-1, 0)
 	}
 }
@@ -300,20 +305,53 @@ func (c *checked) finish() {
 			})
 		}
 	}
+	c.finishSums()
 	if c.err != nil || c.result != done {
 		return
 	}
 	cmds := &commands{credential: c.Credential}
 	cmds.guardString(c.key("state"), c.state)
-	for at := range c.days() {
-		cmds.add("DEL", sumsKey(c.Credential, c.Name, at))
-	}
 	b.changes = changes{written: true, renewed: true, holds: make(map[string]string)}
-	c.Sums.Each(b.sums.Add)
 	b.write(cmds)
 	b.list(cmds)
+	for at := range c.days() {
+		cmds.add("PEXPIRE", sumsKey(c.Credential, c.Name, at), b.sumsLast())
+	}
 	cmds.add("PEXPIRE", holds, b.lasts())
 	cmds.addAll("ZREM", c.key("notes"), c.unread)
 	cmds.add("PEXPIRE", c.key("log"), b.keeps()+dayMillis) // lost with its last member
 	c.result, c.err = c.s.send(c.ctx, cmds, 0)
+}
+
+// finishSums corrects the sums that differ from those of the entries.
+func (c *checked) finishSums() {
+	for some := range slices.Chunk(c.unreadSums, maxPage) {
+		c.step(func(cmds *commands) {
+			for _, name := range some {
+				cmds.add("HDEL", sumsKey(c.Credential, c.Name, name.day), name.field)
+				c.storedSums.Add(name.day, "", -1, 0) // nothing is left of it
+			}
+		})
+	}
+	c.storedSums.Each(func(at int64, labels string, units, charges int64) {
+		c.Sums.Add(at, labels, -units, -charges)
+	})
+	c.Sums.DropZero()
+	some, n := quota.Tally{}, 0
+	write := func() {
+		c.step(func(cmds *commands) {
+			c.changes = changes{sums: some}
+			c.writeSums(cmds, true)
+		})
+		some, n = quota.Tally{}, 0
+	}
+	c.Sums.Each(func(at int64, labels string, units, charges int64) {
+		some.Add(at, labels, units, charges)
+		if n++; n == maxPage {
+			write()
+		}
+	})
+	if n > 0 {
+		write()
+	}
 }

@@ -82,7 +82,7 @@ func TestTouchedEntries(t *testing.T) {
 	noError(t, only(l.Adjust(t.Context(), adjustOf("k", 20))))
 	noError(t, l.Cancel(t.Context(), c, d))
 	check(t, l, false)
-	noError(t, only(l.Ledger.Check(t.Context(), "k", "wide", false)))
+	noError(t, only(l.Ledger.Check(t.Context(), "k", "wide", true)))
 	must(t, l.client.Echo(t.Context(), "end"))
 	script, touched, largest := "", 0, 0
 	for {
