@@ -324,11 +324,11 @@ func (r *recorder) Update(ctx context.Context, scope quota.Scope,
 }
 
 // TestManyLapseTogether: if thousands of holds lapse together, the ledger writes their entries in
-// steps of at most 1,000. Reading the usage or denying a charge writes none.
+// steps of at most 500. Reading the usage or denying a charge writes none.
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
-		const holds = 2500 // more than one command or step writes
+		const holds = 1200 // more than one command or step writes
 		const callers = 50 // share transactions
 		limits := dayOf(10_000)
 		var all sync.WaitGroup
@@ -349,8 +349,8 @@ func TestManyLapseTogether(t *testing.T) {
 		changes := &recorder{Store: s.Store}
 		s.Store = changes
 		s.spend(t, 10_000-holds, limits)
-		if changes.most != 1000 {
-			t.Errorf("one step appended %d entries, want 1,000", changes.most)
+		if changes.most != 500 {
+			t.Errorf("one step appended %d entries, want 500", changes.most)
 		}
 		if n := s.stored(t); n != holds+1 {
 			t.Errorf("%d entries, want %d", n, holds+1)

@@ -122,7 +122,7 @@ type BucketChange struct {
 }
 
 // MaxRewritten is the maximum number of entries to rewrite when an earlier one changes.
-const MaxRewritten = 3000
+const MaxRewritten = 1500
 
 // decide begins a decision by setting its time.
 func (a *Account) decide() {
@@ -184,7 +184,7 @@ func (a *Account) lapse() error {
 	if !slices.ContainsFunc(a.Buckets, lapsed) {
 		return a.err()
 	}
-	remaining := 1000 // a store writes a step at once, so a step has at most 1,000 lapsed holds
+	remaining := 500 // a store writes a step at once, so a step has at most 500 lapsed holds
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
 		lapses := b.lapsed(a.n)
