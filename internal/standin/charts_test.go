@@ -179,7 +179,8 @@ func TestLoadDirErrors(t *testing.T) {
 	if _, err := LoadDir(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no charts") {
 		t.Errorf("empty folder: %v", err)
 	}
-	for _, wrong := range []string{`{"video_id":"a","region":"BR"`, `{"region":"BR"}`} {
+	for _, wrong := range []string{`{"video_id":"a","region":"BR"`, `{"video_id":"a","region":"BR"}`,
+		`{"region":"BR","trending_date":"2026-01-01"}`} {
 		const good = `{"video_id":"a","region":"BR","trending_date":"2026-01-01","rank":1}`
 		_, err := LoadDir(writeCharts(t, good, wrong))
 		if err == nil || !strings.Contains(err.Error(), "BR.jsonl.gz:2:") {

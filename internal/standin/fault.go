@@ -22,25 +22,12 @@ type fault struct {
 	strikes  int64  // how often it has struck
 }
 
-// faultKinds and youTubeFaultKinds list the faults, sorted. docs/standins.md describes faultKinds.
-// YouTube's faults are errors that its spec names, a page of HTML, an error whose message is null
-// (500-null), no response until the client disconnects (hang), a dropped connection before the
-// response (drop) or in the middle of it (cut), half the JSON with status 200 (truncated), and the
-// first ID of a page again as its last (repeat).
-var (
-	faultKinds = strings.Fields("401 429 500 503 529 bomb cut drop endless hang html minus-one " +
-		"no-headers no-usage nonsense spend stale truncated")
-	youTubeFaultKinds = strings.Fields("200-html 400-token 403-blocked 403-daily 403-disabled " +
-		"403-quota 404-chart 429 429-bare 429-day 500 500-html 500-null 503 cut drop hang repeat " +
-		"truncated")
-)
-
 // FaultKinds returns the kinds of fault of a stand-in, sorted.
 func FaultKinds(name string) []string {
-	if name == youTubeName {
-		return youTubeFaultKinds
+	if name != youTubeName {
+		name = "common"
 	}
-	return faultKinds
+	return specs()[name].Kinds
 }
 
 // parseFaults reads faults of a stand-in, of the form

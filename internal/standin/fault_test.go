@@ -140,6 +140,14 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
+	s, url := play(t, "openai")
+	s.AdminKey = "admin"
+	for key, want := range map[string]int{"k": 401, "admin": 400} { // without a period
+		a := get(t, url, "GET /v1/organization/costs", "Authorization: Bearer "+key)
+		if a.status != want {
+			t.Errorf("the key %s for a bill: %d", key, a.status)
+		}
+	}
 }
 
 func TestParsersRefuse(t *testing.T) {

@@ -38,6 +38,7 @@ type spec struct {
 	Headers   map[string]string
 	Metrics   map[string][2]string
 	Services  map[string]service
+	Kinds     []string
 	Faults    map[string]struct{ Refuses, Rejects, Replaces string }
 	Finish    [2]string
 	Report    []struct {
@@ -49,6 +50,8 @@ type spec struct {
 	Denied    map[string]refusal
 	Documents map[string]any
 	Streams   map[string][]event
+
+	Methods, Regions, Categories [][]string
 }
 
 // event is an event of a stream, or one for each piece of the text.

@@ -3,7 +3,6 @@ package standin
 import (
 	"bytes"
 	"crypto/sha1"
-	_ "embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // list is the body of a list response.
@@ -87,20 +85,8 @@ func (c *call) html(status int, what string) {
 		"  <p><b>%d.</b> <ins>That’s an error.</ins>\n", status, what, status)
 }
 
-// regionsTSV lists the regions the API serves: code, language of the generated charts, name.
-//
-//go:embed regions.tsv
-var regionsTSV string
-
-// categoriesTSV lists categories: ID, title, and whether an upload may use it.
-//
-//go:embed categories.tsv
-var categoriesTSV string
-
-var (
-	regions    = sync.OnceValue(func() [][]string { return tsv(regionsTSV) })
-	categories = sync.OnceValue(func() [][]string { return tsv(categoriesTSV) })
-)
+// regions returns the regions that the API serves: code, language and name.
+func regions() [][]string { return specs()[youTubeName].Regions }
 
 // servedMethod is a method that is served from the charts.
 type servedMethod struct {
@@ -249,7 +235,7 @@ func videoCategories(q *query) (list []object) {
 	if q.region(""); len(ids) == 0 && !q.Has("regionCode") {
 		q.failFilter("id, regionCode")
 	}
-	for _, c := range categories() {
+	for _, c := range q.call.s.api.Categories {
 		if len(ids) == 0 || slices.Contains(ids, c[0]) {
 			list = append(list, object{"id": c[0], "title": c[1],
 				"assignable": c[2] == "assignable"})

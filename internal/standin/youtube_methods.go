@@ -1,7 +1,6 @@
 package standin
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,12 +12,6 @@ import (
 	"sync"
 )
 
-// methodsTSV lists ID, HTTP method, path, bucket and units of every method in the discovery
-// document.
-//
-//go:embed methods.tsv
-var methodsTSV string
-
 // method is a priced operation of the API.
 type method struct {
 	id, verb, bucket string
@@ -28,20 +21,12 @@ type method struct {
 
 var methods = sync.OnceValue(func() []method {
 	var all []method
-	for _, f := range tsv(methodsTSV) {
+	for _, f := range specs()[youTubeName].Methods {
 		units, _ := strconv.ParseInt(f[4], 10, 64)
 		all = append(all, method{f[0], f[1], f[3], units, compile(f[1] + " " + f[2])})
 	}
 	return all
 })
-
-func tsv(text string) [][]string {
-	var rows [][]string
-	for line := range strings.Lines(text) {
-		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
-	}
-	return rows
-}
 
 // methodOf returns the method that a request calls, or the zero method. Media uploads use the paths
 // of their methods.
