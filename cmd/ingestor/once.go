@@ -37,7 +37,16 @@ func onceCommand(a *app) *cobra.Command {
 		if c.Flags().Changed("metrics-file") && o.metrics == "" {
 			return cli.Usagef("--metrics-file is empty")
 		}
-		return a.once(c.Context(), o)
+		file := &metricsFile{path: o.metrics, exports: a.Exports(), began: time.Now()}
+		file.sum.Outcome = ingest.Failed
+		if err := file.check(); err != nil {
+			return err
+		}
+		err := a.sweepOnce(c.Context(), o, file)
+		if file.exports {
+			a.ExportOnce(c.Context(), "ingestor-once", file.all(err))
+		}
+		return file.write(err)
 	})
 	cli.Flags(c.Flags(), "demo", &o.demo)
 	c.Flags().StringSliceVar(&o.codes, "region", nil, "")
@@ -52,20 +61,6 @@ type onceOptions struct {
 	codes   []string // regions
 	pages   int
 	metrics string // file
-}
-
-// once sweeps and writes its metrics, whatever the outcome.
-func (a *app) once(ctx context.Context, o onceOptions) error {
-	file := &metricsFile{path: o.metrics, exports: a.Exports(), began: time.Now()}
-	file.sum.Outcome = ingest.Failed
-	if err := file.check(); err != nil {
-		return err
-	}
-	err := a.sweepOnce(ctx, o, file)
-	if file.exports {
-		a.ExportOnce(ctx, "ingestor-once", file.all(err))
-	}
-	return file.write(err)
 }
 
 func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) error {

@@ -9,6 +9,7 @@ import (
 
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 )
 
 func serveCommand(a *app) *cobra.Command {
@@ -16,7 +17,7 @@ func serveCommand(a *app) *cobra.Command {
 	var demo bool
 	c := a.Command("serve", func(c *cobra.Command, _ []string) error {
 		ctx := c.Context()
-		if err := cli.CheckServe(address); err != nil {
+		if err := cli.CheckAddress("listen", address, config.DefaultServe); err != nil {
 			return err
 		}
 		cfg, stop, err := a.loadOrDemo(ctx, demo)

@@ -37,7 +37,14 @@ func (a *app) printSummary(st *deps, sum ingest.Summary, heads bool) error {
 			if err == nil && len(videos) > 0 && r.Outcome == ingest.Complete {
 				first = videos[0].Title
 			}
-			return cli.Row{colorOf(r.Outcome), "region", r.Region, "outcome", r.Outcome,
+			var color cli.Color
+			switch r.Outcome {
+			case ingest.Failed:
+				color = cli.Red
+			case ingest.Partial, ingest.Exhausted, ingest.Skipped:
+				color = cli.Yellow
+			}
+			return cli.Row{color, "region", r.Region, "outcome", r.Outcome,
 				">pages", r.Pages, ">videos", r.Videos, ">units", r.Units,
 				"first place", first}
 		})
@@ -95,16 +102,6 @@ func reasons(sum ingest.Summary) (text string) {
 		text += strings.Join(regions[reason], ", ") + ": " + reason + "\n"
 	}
 	return text
-}
-
-func colorOf(o ingest.Outcome) cli.Color {
-	switch o {
-	case ingest.Failed:
-		return cli.Red
-	case ingest.Partial, ingest.Exhausted, ingest.Skipped:
-		return cli.Yellow
-	}
-	return ""
 }
 
 func sentence(screen cli.Screen, sum ingest.Summary) string {

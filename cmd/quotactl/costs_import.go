@@ -195,7 +195,26 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 	if failed != nil && len(lists) == 1 { // nothing else to print
 		return failed
 	}
-	err := errors.Join(a.Print(out, func(s cli.Screen) { out.draw(s, f.write) }), failed)
+	err := errors.Join(a.Print(out, func(s cli.Screen) {
+		refused := map[refusedRow]string{}
+		for _, r := range out.Refused {
+			refused[refusedRow{r.Upstream, r.Row, ""}] = r.Reason
+		}
+		rows := slices.Concat(out.Changed, out.Added, out.Dropped)
+		if len(rows) > 0 {
+			t := cli.View(rows, func(r changedRow) cli.Row {
+				return cli.Row{"upstream", r.Upstream, "row", r.Row, "change", r.words(),
+					"refused", refused[refusedRow{r.Upstream, r.Row, ""}]}
+			})
+			s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream"))
+		}
+		done := "nothing is written without --write"
+		if f.write {
+			done = "what is not refused is written"
+		}
+		s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(out.Changed), len(out.Added),
+			len(out.Dropped), len(out.Refused), done)
+	}), failed)
 	switch {
 	case err != nil:
 	case f.check && len(out.own) > 0:
@@ -253,26 +272,6 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		return fmt.Errorf("%s is left as it was: %v", l.path, err)
 	}
 	return nil
-}
-
-func (c feedChanges) draw(s cli.Screen, wrote bool) {
-	refused := map[refusedRow]string{}
-	for _, r := range c.Refused {
-		refused[refusedRow{r.Upstream, r.Row, ""}] = r.Reason
-	}
-	t := cli.View(slices.Concat(c.Changed, c.Added, c.Dropped), func(r changedRow) cli.Row {
-		return cli.Row{"upstream", r.Upstream, "row", r.Row, "change", r.words(),
-			"refused", refused[refusedRow{r.Upstream, r.Row, ""}]}
-	})
-	if len(c.Changed)+len(c.Added)+len(c.Dropped) > 0 {
-		s.Draw(t, cli.Cut("change", 30), cli.Drop("upstream"))
-	}
-	done := "nothing is written without --write"
-	if wrote {
-		done = "what is not refused is written"
-	}
-	s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(c.Changed), len(c.Added),
-		len(c.Dropped), len(c.Refused), done)
 }
 
 // words returns the changed figures: "input 2 to 3".

@@ -71,7 +71,9 @@ func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 			if err != nil {
 				break
 			}
-			j.Name = im.unused(j.Name)
+			for n, name := 2, j.Name; im.has(j.Name); n++ {
+				j.Name = fmt.Sprintf("%s-%d", name, n)
+			}
 			im.jobs = append(im.jobs, j)
 		}
 		if away, ok := errors.AsType[*ledgerError](err); ok {
@@ -118,16 +120,9 @@ func (im *importer) check(ctx context.Context, j importedJob) error {
 	return err
 }
 
-// unused returns the name, or the first of name-2, name-3 and so on that no earlier line has.
-func (im *importer) unused(name string) string {
-	isUsed := func(name string) bool {
-		return slices.ContainsFunc(im.jobs, func(j importedJob) bool { return j.Name == name })
-	}
-	free := name
-	for n := 2; isUsed(free); n++ {
-		free = fmt.Sprintf("%s-%d", name, n)
-	}
-	return free
+// has reports whether an earlier line has a job of that name.
+func (im *importer) has(name string) bool {
+	return slices.ContainsFunc(im.jobs, func(j importedJob) bool { return j.Name == name })
 }
 
 // ledgerError is an error of the ledger, as opposed to a line's.

@@ -196,10 +196,8 @@ func (a *app) follow(ctx context.Context, g *gate, q question) error {
 	out := a.newsPrinter(g)
 	err = out(news)
 	for state := new(outage); err == nil; {
-		select {
-		case <-ctx.Done():
+		if !quota.Pause(ctx, followEvery) {
 			return nil
-		case <-time.After(followEvery):
 		}
 		news, err = log.Next(ctx, time.Now())
 		if ctx.Err() != nil {

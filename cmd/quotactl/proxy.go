@@ -87,8 +87,9 @@ func (f *proxyFlags) check() error {
 
 func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	for flag, address := range map[string]string{"listen": f.listen, "admin": f.admin} {
-		if address != "" && !strings.HasPrefix(address, "unix:") && !cli.Addressable(address) {
-			return cli.Usagef("--%s %q: write host:port, such as 127.0.0.1:8090", flag, address)
+		if err := cli.CheckAddress(flag, address, "127.0.0.1:8090"); err != nil &&
+			!strings.HasPrefix(address, "unix:") {
+			return err
 		}
 	}
 	cfg, err := a.Load(ctx)
@@ -169,7 +170,14 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 		return nil, &cli.Coded{Code: cli.ExitConfig, Err: err}
 	}
 	estimates, err := meter.ParseEstimates(f.estimates, func(method, bucket string) error {
-		return checkEstimate(cfg, method, bucket)
+		table, _, err := cfg.Prices.Lookup(method)
+		if err != nil {
+			return err
+		}
+		if _, ok := table.Bucket(bucket); !ok && bucket != "" {
+			return fmt.Errorf("%s takes nothing from a bucket %q", method, bucket)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, cli.Usagef("--estimate: %w", err)
@@ -295,16 +303,4 @@ func (a *app) chosenCredentials(cfg *config.Config, names []string) (map[string]
 		chosen[cred.Upstream] = name
 	}
 	return chosen, nil
-}
-
-// checkEstimate reports a method or a bucket that no price list has.
-func checkEstimate(cfg *config.Config, method, bucket string) error {
-	table, _, err := cfg.Prices.Lookup(method)
-	if err != nil {
-		return err
-	}
-	if _, ok := table.Bucket(bucket); !ok && bucket != "" {
-		return fmt.Errorf("%s takes nothing from a bucket %q", method, bucket)
-	}
-	return nil
 }

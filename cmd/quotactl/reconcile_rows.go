@@ -101,7 +101,16 @@ func (r *reconciling) fill(ctx context.Context, row *reconciledRow, f costs.Figu
 		if err != nil {
 			return err
 		}
-		own.add(sums)
+		for _, s := range sums {
+			own.entries += s.Charges
+			if priced := s.Labels[quota.LabelPriced]; priced != "" {
+				model, _, _ := strings.Cut(priced, "/")
+				own.models[costs.ModelName(model)] += s.Units
+			}
+			if name := s.Labels[quota.LabelUnlisted]; name != "" {
+				own.unlisted[name] += s.Units
+			}
+		}
 		if row.Ours += units; i == 0 {
 			row.own = units
 		}
@@ -146,19 +155,6 @@ type ledgerCount struct {
 	entries  int64
 	models   map[string]int64 // by the names in the label priced, without dates
 	unlisted map[string]int64 // units of models without a price of their own
-}
-
-func (c *ledgerCount) add(sums []quota.Sum) {
-	for _, s := range sums {
-		c.entries += s.Charges
-		if priced := s.Labels[quota.LabelPriced]; priced != "" {
-			model, _, _ := strings.Cut(priced, "/")
-			c.models[costs.ModelName(model)] += s.Units
-		}
-		if name := s.Labels[quota.LabelUnlisted]; name != "" {
-			c.unlisted[name] += s.Units
-		}
-	}
 }
 
 // modelRow is both counts of a model.

@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"quotabudget/internal/cli"
+	"quotabudget/internal/config"
 )
 
 func (a *app) serve() *cobra.Command {
 	var address string
 	c := a.Command("serve", func(c *cobra.Command, _ []string) error {
-		if err := cli.CheckServe(address); err != nil {
+		if err := cli.CheckAddress("listen", address, config.DefaultServe); err != nil {
 			return err
 		}
 		cfg, err := a.Load(c.Context())

@@ -99,7 +99,7 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 	}
 	for _, l := range b.Limits {
 		if l.Mode == "observe" {
-			text := fmt.Sprintf("%s %s is only observed", b.Bucket, cli.Window(l).Text)
+			text := fmt.Sprintf("%s %s is only observed", b.Bucket, windowCell(l).Text)
 			if l.Remaining == 0 {
 				text += ", and would deny"
 			}
@@ -107,11 +107,11 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 		}
 		if l.Others > 0 {
 			all = append(all, fmt.Sprintf("%s %s: %s of the used units were used by other programs, "+
-				"according to the upstream", b.Bucket, cli.Window(l).Text, b.Counts.Text(l.Others)))
+				"according to the upstream", b.Bucket, windowCell(l).Text, b.Counts.Text(l.Others)))
 		}
 		if from := time.Time(l.CountsFrom); !from.IsZero() {
 			all = append(all, fmt.Sprintf("%s %s counts from %s: earlier entries are not kept any more",
-				b.Bucket, cli.Window(l).Text, s.Moment(from)))
+				b.Bucket, windowCell(l).Text, s.Moment(from)))
 		}
 		if end := time.Time(l.ResetAt); !end.IsZero() && strings.HasPrefix(l.Window, "anchored ") {
 			all = append(all, fmt.Sprintf("%s %s ends at %s, according to the upstream", b.Bucket,
@@ -150,14 +150,14 @@ func drawStatus(s cli.Screen, list report.Status) {
 		if c.Mode != "enforce" {
 			name += " (" + c.Mode + ")"
 		}
-		remaining, limit := s.Remaining(c, b, l), cli.Cell{Text: amount(l.Units)}
+		remaining, limit := remainingCell(s, c, b, l), cli.Cell{Text: amount(l.Units)}
 		if l.Headroom > 0 { // short: the units for scheduled charges, and the headroom
 			limit.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
 		}
 		return cli.Row{remaining.Color,
 			"credential", name,
 			"bucket", quota.ShownBucket(b.Bucket),
-			"window", cli.Window(l),
+			"window", windowCell(l),
 			"", s.Bar(l.Used+b.Held, l.Units, barCells),
 			">used", amount(l.Used),
 			">limit", limit,
@@ -176,4 +176,29 @@ func drawStatus(s cli.Screen, list report.Status) {
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
 	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
+}
+
+// windowCell returns the window of a limit; short without its time zone.
+func windowCell(l report.LimitStatus) cli.Cell {
+	if l.Timezone == nil {
+		return cli.Cell{Text: l.Window}
+	}
+	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
+}
+
+// remainingCell returns the units left under a limit of a bucket; on a terminal, a word if there are
+// none.
+func remainingCell(s cli.Screen, c report.CredentialStatus, b report.BucketStatus,
+	l report.LimitStatus) cli.Cell {
+	switch {
+	case !time.Time(b.SuspendedUntil).IsZero():
+		return cli.Cell{Text: "suspended", Color: cli.Yellow}
+	case l.Remaining > 0 || !s.Bars:
+		return cli.Cell{Text: s.Amount(b.Counts, l.Remaining)}
+	case l.Mode == "observe" || c.Mode == "observe":
+		return cli.Cell{Text: "would deny", Color: cli.Yellow}
+	case l.Units == 0:
+		return cli.Cell{Text: "closed", Color: cli.Red}
+	}
+	return cli.Cell{Text: "exhausted", Color: cli.Red}
 }

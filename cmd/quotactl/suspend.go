@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -60,11 +59,31 @@ func (a *app) suspend() *cobra.Command {
 
 func (a *app) resume() *cobra.Command {
 	var bucket string
+	// ends the suspension of the bucket and its parts
 	c := a.Command("resume", func(c *cobra.Command, _ []string) error {
 		return a.withBucket(c, bucket, func(g *gate) error {
-			lifted, err := g.lift(c.Context(), bucket)
+			totals, err := g.Ledger.BucketsOf(c.Context(), g.Credential)
 			if err != nil {
 				return err
+			}
+			names := quota.BucketNames(totals)
+			if !slices.Contains(names, bucket) {
+				names = append(names, bucket)
+			}
+			slices.Sort(names)
+			lifted := []suspension{}
+			for _, name := range names {
+				if name != bucket && quota.WholeOf(name) != bucket {
+					continue
+				}
+				u, err := g.BucketUsage(c.Context(), name)
+				if err == nil && !u.SuspendedUntil.IsZero() {
+					err = g.Resume(c.Context(), name)
+					lifted = append(lifted, suspension{name, report.NewSuspension(u)})
+				}
+				if err != nil {
+					return err
+				}
 			}
 			out := object{"bucket", bucket, "suspended_until", nil, "lifted", lifted}
 			return a.Print(out, func(s cli.Screen) {
@@ -80,32 +99,4 @@ func (a *app) resume() *cobra.Command {
 	})
 	cli.Flags(c.Flags(), "bucket", &bucket)
 	return c
-}
-
-// lift ends the suspension of the bucket and its parts, and returns those that were suspended.
-func (g *gate) lift(ctx context.Context, bucket string) ([]suspension, error) {
-	lifted := []suspension{}
-	totals, err := g.Ledger.BucketsOf(ctx, g.Credential)
-	if err != nil {
-		return nil, err
-	}
-	names := quota.BucketNames(totals)
-	if !slices.Contains(names, bucket) {
-		names = append(names, bucket)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if name != bucket && quota.WholeOf(name) != bucket {
-			continue
-		}
-		u, err := g.BucketUsage(ctx, name)
-		if err == nil && !u.SuspendedUntil.IsZero() {
-			err = g.Resume(ctx, name)
-			lifted = append(lifted, suspension{name, report.NewSuspension(u)})
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return lifted, nil
 }

@@ -69,10 +69,8 @@ func (a *app) pictures(ctx context.Context, src report.Source, every time.Durati
 		if err = show(last, err); err != nil || every == 0 {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !quota.Pause(ctx, every) {
 			return nil
-		case <-time.After(every):
 		}
 	}
 }

@@ -52,7 +52,22 @@ func (c *Common) Bind(root *cobra.Command) {
 	flags.BoolVar(&c.UTC, "utc", false,
 		"show times only in UTC, not also in your own zone")
 	Bound(root.MarkPersistentFlagFilename("config", "yaml", "yml"))
-	c.version(root)
+	version, toolchain := report.Version()
+	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), version, toolchain)
+	root.Version = version
+	root.SetVersionTemplate(text)
+	root.Flags().Bool("version", false, "show the version")
+	root.AddCommand(&cobra.Command{
+		Use:     "version",
+		Short:   "Show the version",
+		Example: "  " + root.Name() + " version",
+		Args:    Args(),
+		RunE: func(*cobra.Command, []string) error {
+			return c.Print(Object{"version", version, "go", toolchain}, func(s Screen) {
+				s.Say("%s", text)
+			})
+		},
+	})
 }
 
 // bindChoice adds a flag that accepts one of a few words, the first by default, and completes them.
@@ -164,21 +179,4 @@ func (c *Common) Logger() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(escaper{c.Stderr}, opts))
 	}
 	return slog.New(slog.NewTextHandler(escaper{c.Stderr}, opts))
-}
-
-func (c *Common) version(root *cobra.Command) {
-	version, toolchain := report.Version()
-	text := fmt.Sprintf("%s %s (%s)\n", root.Name(), version, toolchain)
-	root.Version = version
-	root.SetVersionTemplate(text)
-	root.Flags().Bool("version", false, "show the version")
-	root.AddCommand(&cobra.Command{
-		Use:     "version",
-		Short:   "Show the version",
-		Example: "  " + root.Name() + " version",
-		Args:    Args(),
-		RunE: func(*cobra.Command, []string) error {
-			return c.Print(Object{"version", version, "go", toolchain}, func(s Screen) { s.Say("%s", text) })
-		},
-	})
 }

@@ -21,8 +21,6 @@ func OpenLedger(ctx context.Context, ledgerURL string) (*ledger.Ledger, error) {
 	return l, err
 }
 
-const retryAfter = time.Second
-
 // awaited is a ledger.Store that may not be open yet.
 type awaited struct {
 	url string
@@ -33,11 +31,11 @@ type awaited struct {
 	tried time.Time
 }
 
-// get opens the store if necessary, and tries at most once per retryAfter.
+// get opens the store if necessary, and tries at most once a second.
 func (a *awaited) get(ctx context.Context) (ledger.Store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.store == nil && time.Since(a.tried) >= retryAfter {
+	if a.store == nil && time.Since(a.tried) >= time.Second {
 		a.tried = time.Now()
 		var l *ledger.Ledger
 		if l, a.err = ledger.Open(ctx, a.url); a.err == nil {

@@ -42,23 +42,18 @@ type Object []any
 
 // MarshalJSON implements json.Marshaler.
 func (o Object) MarshalJSON() ([]byte, error) {
-	var out bytes.Buffer
-	to := json.NewEncoder(&out)
-	to.SetEscapeHTML(false)
-	out.WriteByte('{')
+	out := []byte{'{'}
 	for i, part := range o {
-		switch {
-		case i%2 == 1:
-			out.WriteByte(':')
-		case i > 0:
-			out.WriteByte(',')
+		if i > 0 {
+			out = append(out, ",:"[i%2])
 		}
-		if err := to.Encode(part); err != nil {
+		data, err := toJSON(part)
+		if err != nil {
 			return nil, err
 		}
+		out = append(out, data...)
 	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return append(out, '}'), nil
 }
 
 // With adds a key if it has a value.

@@ -137,33 +137,27 @@ func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() erro
 	return g, client.Close, nil
 }
 
-// Addressable reports whether text is an address to listen on, such as 127.0.0.1:8080 or :0.
-func Addressable(text string) bool {
-	_, port, err := net.SplitHostPort(text)
-	if err != nil || port == "" {
-		return false
+// CheckAddress validates the address of a flag, if it is given.
+func CheckAddress(flag, address, example string) error {
+	if address == "" {
+		return nil
 	}
-	_, err = net.LookupPort("tcp", port)
-	return err == nil
-}
-
-// CheckServe validates the address of --listen that may replace the one of serve:, if it is given.
-func CheckServe(address string) error {
-	if address != "" && !Addressable(address) {
-		return Usagef("--listen %q: write host:port, such as %s", address, config.DefaultServe)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil && port != "" {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return Usagef("--%s %q: write host:port, such as %s", flag, address, example)
 	}
 	return nil
 }
 
 // CheckListen validates a required --listen.
 func CheckListen(address, usage string) error {
-	switch {
-	case address == "":
+	if address == "" {
 		return Hint(Usagef("--listen is missing"), "%s", usage)
-	case !Addressable(address):
-		return Usagef("--listen %q: write host:port, such as 127.0.0.1:8080", address)
 	}
-	return nil
+	return CheckAddress("listen", address, "127.0.0.1:8080")
 }
 
 // ServeStandin serves a stand-in until the context ends, and prints its counts.

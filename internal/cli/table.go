@@ -31,9 +31,9 @@ type Cell struct {
 	Color Color
 }
 
-// Row is a row of a table: names of columns and cells alternate. Rows put cells that are left out
-// at the end or in the middle where their columns are. The name of a column that is aligned right
-// begins with ">". A Color in front colours the row, except for cells with a colour.
+// Row is a row of a table: names of columns and cells alternate, as in Row{"bucket", b.Name,
+// ">units", b.Units}. A name that begins with ">" aligns its column right. A Color in front colours
+// the row, except for cells with a colour. A row may leave out columns that the first one has.
 //
 // A cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most others; a nil
 // *int64 is "-", a nil *string "".
@@ -60,15 +60,15 @@ type line struct {
 	cells []any
 }
 
-// View returns a table with a row for each item.
+// View returns a table with a row for each item. Without items, the row of T's zero value names the
+// columns.
 func View[T any](items []T, row func(T) Row) *Table {
 	t := new(Table)
 	Extend(t, items, row)
 	return t
 }
 
-// Extend adds a row for each item. If a new table has no items, the row of T's zero value names its
-// columns.
+// Extend adds a row for each item, as View does.
 func Extend[T any](t *Table, items []T, row func(T) Row) {
 	if len(items) == 0 && t.columns == nil {
 		var none T
