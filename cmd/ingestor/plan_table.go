@@ -231,9 +231,9 @@ func drawTakings(s cli.Screen, o *planned) {
 			holds = append(holds, s.Amount(report.UnitOf(o.Costs, c.Bucket), c.Units)+
 				besides(c.Bucket, len(l.Price) > 1))
 		}
-		for _, c := range l.Took {
+		for _, c := range l.LearnedCosts {
 			takes = append(takes, fmt.Sprintf("%.4g", float64(c.Units)/float64(l.Runs))+
-				besides(c.Bucket, len(l.Took) > 1))
+				besides(c.Bucket, len(l.LearnedCosts) > 1))
 		}
 		source := "the configuration"
 		if takes == nil && l.Runs == 0 {

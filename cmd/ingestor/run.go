@@ -118,7 +118,7 @@ func (s *deps) elsewhere(ctx context.Context, credential string) ([]share.Lane, 
 		return nil, err
 	}
 	lanes, err := report.Source{Config: s.cfg, Ledger: s.ledger}.JobLanes(ctx, cred)
-	return slices.DeleteFunc(lanes, func(l share.Lane) bool { return !l.Elsewhere }), err
+	return slices.DeleteFunc(lanes, func(l share.Lane) bool { return !l.External }), err
 }
 
 // lanes returns the lanes of all kinds of jobs, to be run or only to be counted. To add a kind,

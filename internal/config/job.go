@@ -78,10 +78,10 @@ func (j OwnJob) Lane(b *quota.Budget) (share.Lane, error) {
 	l := share.Lane{
 		Lane: schedule.Lane{LaneID: schedule.LaneID{Job: j.Name}, Schedule: s}, Zone: j.Timezone,
 		Pages: 1, Price: slices.Clone(j.Cost.Costs),
-		Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, Elsewhere: j.Elsewhere != "",
+		Weight: j.Weight, Priority: j.Priority, Floor: j.Floor, External: j.Elsewhere != "",
 	}
 	if j.Unpaced || j.Pace != nil {
-		l.Own = new(share.Paces(quota.Enforced(j.Budget(b).Paces)))
+		l.OwnPaces = new(share.Paces(quota.Enforced(j.Budget(b).Paces)))
 	}
 	return l, nil
 }

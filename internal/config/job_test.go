@@ -81,8 +81,8 @@ func TestJobs(t *testing.T) {
 		lane, err := cfg.Jobs[i].Lane(budget)
 		must(t, err)
 		own := cfg.Jobs[i].Pace != nil || cfg.Jobs[i].Unpaced
-		if lane.Name() != cfg.Jobs[i].Name || lane.Pages != 1 || (lane.Own != nil) != own ||
-			own && !reflect.DeepEqual([]quota.Limit(*lane.Own), paces) {
+		if lane.Name() != cfg.Jobs[i].Name || lane.Pages != 1 || (lane.OwnPaces != nil) != own ||
+			own && !reflect.DeepEqual([]quota.Limit(*lane.OwnPaces), paces) {
 			t.Errorf("%+v", lane)
 		}
 		if i == 0 && lane.Weight != 2 || i == 1 && !reflect.DeepEqual(lane.Price, units(3)) {
@@ -115,7 +115,7 @@ func TestJobElsewhere(t *testing.T) {
 		t.Errorf("%+v, %v", j, cfg.Ingest.Regions)
 	}
 	lane, err := cfg.Jobs[0].Lane(cfg.Credentials[0].Budget(nil, cfg.Costs, nil))
-	if must(t, err); !lane.Elsewhere || lane.Own != nil {
+	if must(t, err); !lane.External || lane.OwnPaces != nil {
 		t.Errorf("%+v", lane)
 	}
 }

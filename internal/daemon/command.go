@@ -55,9 +55,9 @@ func (c *Command) wants(ctx context.Context, l *share.Lane) error {
 		if c.Learn {
 			c.learned.Price = h.LearnedOr(l.Job, l.Price)
 		}
-		c.learned.Took, c.learned.Runs = h.Took(l.Job)
+		c.learned.LearnedCosts, c.learned.Runs = h.Took(l.Job)
 	}
-	l.Price, l.Took, l.Runs = c.learned.Price, c.learned.Took, c.learned.Runs
+	l.Price, l.LearnedCosts, l.Runs = c.learned.Price, c.learned.LearnedCosts, c.learned.Runs
 	return nil
 }
 

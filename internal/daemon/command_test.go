@@ -47,7 +47,7 @@ func (p *proc) pace(l *daemon.Lane, pace *quota.Pace) {
 	if own.Paces = nil; pace != nil {
 		own.Paces = p.line(pace)
 	}
-	command(*l).Job.Budget, l.Own = &own, new(share.Paces(own.Paces))
+	command(*l).Job.Budget, l.OwnPaces = &own, new(share.Paces(own.Paces))
 }
 
 // line returns the first limit with the given pace.

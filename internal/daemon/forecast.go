@@ -67,7 +67,7 @@ func (c *Config) forecasts(ctx context.Context, p Policy) ([]plan.Forecast, erro
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}
 	for _, l := range c.sharing(b.Credential) {
-		if l.Own == nil { // the credential's paces apply
+		if l.OwnPaces == nil { // the credential's paces apply
 			q.Paces = quota.Enforced(l.Work.policy().Budget.Paces)
 			break
 		}

@@ -39,7 +39,7 @@ func TestForecast_OwnPace(t *testing.T) {
 				t.Errorf("asked for %s", credential)
 			}
 			cron := p.jobOf("cron", "30 * * * *", 2000, "").Lane
-			cron.Elsewhere = true
+			cron.External = true
 			return []share.Lane{cron}, nil
 		}
 		p.start()

@@ -60,8 +60,8 @@ func (b *bucket) load(s Standing) {
 
 // pacesOf returns the paces that hold a lane back.
 func (b *bucket) pacesOf(l *share.Lane) []quota.Limit {
-	if l.Own != nil {
-		return limitsOf(b.Name, *l.Own)
+	if l.OwnPaces != nil {
+		return limitsOf(b.Name, *l.OwnPaces)
 	}
 	return b.paces
 }

@@ -13,11 +13,11 @@ const maxCollisions = 1000
 
 // crowd finds the lanes that tick in one minute.
 type crowd struct {
-	lanes   []share.Lane
-	known   map[string]int // index of a collision by its lanes
-	found   []Collision
-	minute  time.Time
-	ticking []int // lanes that tick in the current minute
+	lanes      []share.Lane
+	indexes    map[string]int // index of a collision by its lanes
+	collisions []Collision
+	minute     time.Time
+	ticking    []int // lanes that tick in the current minute
 }
 
 func (c *crowd) add(r Run, days []Day) {
@@ -45,24 +45,24 @@ func (c *crowd) note(days []Day) {
 	}
 	slices.Sort(c.ticking)
 	key := fmt.Sprint(c.ticking)
-	if i, ok := c.known[key]; ok {
-		c.found[i].Times++
+	if i, ok := c.indexes[key]; ok {
+		c.collisions[i].Times++
 		return
 	}
-	if len(c.known) == maxCollisions {
+	if len(c.indexes) == maxCollisions {
 		return
 	}
 	n := Collision{Ticks: len(c.ticking), First: c.minute, Times: 1}
 	for _, lane := range slices.Compact(c.ticking) {
 		n.Lanes = append(n.Lanes, c.lanes[lane].Name())
 	}
-	c.known[key] = len(c.found)
-	c.found = append(c.found, n)
+	c.indexes[key] = len(c.collisions)
+	c.collisions = append(c.collisions, n)
 }
 
 func (c *crowd) sorted() []Collision {
-	slices.SortStableFunc(c.found, func(a, b Collision) int {
+	slices.SortStableFunc(c.collisions, func(a, b Collision) int {
 		return b.Times*b.Ticks - a.Times*a.Ticks
 	})
-	return c.found
+	return c.collisions
 }

@@ -116,7 +116,7 @@ func TestOf(t *testing.T) {
 		return func(b *Bucket) {
 			l := &b.Lanes[0]
 			l.Pages, l.Price = 1, []quota.Cost{{Bucket: b.Name, Units: held}}
-			l.Took, l.Runs = []quota.Cost{{Bucket: b.Name, Units: 10 * units}}, 10
+			l.LearnedCosts, l.Runs = []quota.Cost{{Bucket: b.Name, Units: 10 * units}}, 10
 		}
 	}
 	suspended := func(until string) func(*Bucket) {
@@ -197,7 +197,7 @@ func TestOf(t *testing.T) {
 		{"a job that its own pace holds back", "9500 day", 0, "0 */3 * * * BR",
 			func(b *Bucket) {
 				pace(0, lastHour())(b)
-				b.Lanes[0].Own, b.Paces = new(share.Paces(b.Paces)), nil
+				b.Lanes[0].OwnPaces, b.Paces = new(share.Paces(b.Paces)), nil
 			},
 			lasts + ", but BR will miss 4 runs from 21:00Z on, held back by the pace"},
 		{"a job that holds more than it takes", "9500 day", 9480, "0 * * * * BR", took(4, 1),

@@ -10,13 +10,13 @@ import (
 const bin = quota.Grain
 
 const (
-	// remembers is the length of the history used. Two days contain each hour of the day twice.
-	remembers = 48 * time.Hour
+	// minHistory is the length of the history used. Two days contain each hour of the day twice.
+	minHistory = 48 * time.Hour
 	// maxHistory is the length of the history for a week or a month ahead. It contains each
 	// weekday twice.
 	maxHistory = 14 * 24 * time.Hour
-	// quiet is the time without spending assumed before the start of a younger ledger.
-	quiet = 6 * time.Hour
+	// assumedQuiet is the time without spending assumed before the start of a younger ledger.
+	assumedQuiet = 6 * time.Hour
 )
 
 // Memory returns how far back a forecast under these limits needs entries.
@@ -30,10 +30,10 @@ func Memory(limits []quota.Limit) time.Duration {
 
 // history returns the length of the log to use for a time ahead.
 func history(ahead time.Duration) time.Duration {
-	if ahead > remembers {
+	if ahead > minHistory {
 		return maxHistory
 	}
-	return remembers
+	return minHistory
 }
 
 // habit describes recent unscheduled spending. Bins are counted backwards from now.
@@ -84,9 +84,9 @@ func (h *habit) binOf(at time.Time) int {
 
 // bins returns the length of the history in bins.
 func bins(b Bucket) int {
-	length := quiet
+	length := assumedQuiet
 	if len(b.Spent) > 0 {
-		length = min(history(ahead(b)), max(quiet, b.At.Sub(b.Spent[0].At)))
+		length = min(history(ahead(b)), max(assumedQuiet, b.At.Sub(b.Spent[0].At)))
 	}
 	return int(length / bin)
 }
@@ -130,7 +130,7 @@ func budgetOf(b Bucket) float64 {
 	limits, _ := split(b)
 	for _, l := range limits {
 		units := float64(l.Cap(false))
-		if l.Window.IsCalendar() && l.Reach() > remembers {
+		if l.Window.IsCalendar() && l.Reach() > minHistory {
 			units /= l.Reach().Truncate(24*time.Hour).Hours() / 24
 		}
 		least = min(least, units)

@@ -110,7 +110,7 @@ func TestFewLargeCharges(t *testing.T) {
 				b := bucketAt(t, "2026-11-21 20:00:00", "50000000 "+window, "")
 				from := b.At.Add(-ago - time.Duration(n+1)*7*time.Minute)
 				b.Spent = flow(from, b.At.Add(-ago), 7*time.Minute, 400_000)
-				most := 3.1 * 400_000 * float64(n+1) / quiet.Hours()
+				most := 3.1 * 400_000 * float64(n+1) / assumedQuiet.Hours()
 				if r := ForecastOf(b).Rate; r.High > most+1 || r.Likely > r.High || r.Likely == 0 {
 					t.Errorf("%s, %d charges %v ago: %v, want at most %.0f", window, n+1, ago, r, most)
 				}
@@ -141,7 +141,7 @@ func TestIncidents(t *testing.T) {
 	ran := flow(now.Add(-28*time.Hour), now.Add(-25*time.Hour), time.Minute, 40)
 	for incidents, spent := range [][]quota.Spent{nil, ran} {
 		h := newHabit(bucketAt(t, "2026-11-21 14:00:00", "12000 day", "", steady, spent))
-		_, likely, high := h.loads(18 * hour)
+		_, likely, high := h.loads(18 * hourBins)
 		if h.incidents != incidents || slices.Max(likely) > 50 ||
 			(slices.Max(high) > 50) != (incidents > 0) {
 			t.Errorf("%d incidents: likely %v, high %v", h.incidents, likely, high)

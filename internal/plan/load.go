@@ -11,31 +11,31 @@ import (
 // load.
 
 const (
-	// hour and dayBins are the numbers of bins in an hour and in a day.
-	hour    = int(time.Hour / bin)
-	dayBins = 24 * hour
-	// lead is the maximum number of bins ahead for which predictions are compared with the log.
-	lead = 12 * hour
-	// half is the half-life of the weight of earlier bins; halfDay is the half-life in days.
-	half    = 6 * hour
-	halfDay = 6
-	// tail is the fraction of days that spend less than the low load, and of those that spend more
-	// than the high one.
-	tail = 0.1
+	// hourBins and dayBins are the numbers of bins in an hour and in a day.
+	hourBins = int(time.Hour / bin)
+	dayBins  = 24 * hourBins
+	// maxLead is the maximum number of bins ahead for which predictions are compared with the log.
+	maxLead = 12 * hourBins
+	// halfLife is the half-life of the weight of earlier bins, halfLifeDays that of earlier days.
+	halfLife     = 6 * hourBins
+	halfLifeDays = 6
+	// tailFraction is the fraction of days that spend less than the low load, and of those that
+	// spend more than the high one.
+	tailFraction = 0.1
 	// maxErrorRatio is the maximum ratio of the squared error by the clock to the other one.
 	maxErrorRatio = 0.5
-	// wider is the ratio of the spread of coming days to that of the hours in the log. It was chosen
-	// so that the interval holds in eight of ten days (see TestCoverage).
-	wider = 1.4
-	// credible is the maximum ratio of the high load to the expected one, because a few large
+	// spreadRatio is the ratio of the spread of coming days to that of the hours in the log. It was
+	// chosen so that the interval holds in eight of ten days (see TestCoverage).
+	spreadRatio = 1.4
+	// maxHighRatio is the maximum ratio of the high load to the expected one, because a few large
 	// charges predict little.
-	credible = 3
-	// initial is the squared error assumed before the first comparison.
-	initial = 0.01
-	// shift is the standard deviation, as a logarithm, of a coming month's level beyond the
-	// variation in the log: people start and stop jobs. It was chosen so that the interval holds in
-	// eight of ten months (see TestMonths).
-	shift = 0.35
+	maxHighRatio = 3
+	// initialError is the squared error assumed before the first comparison.
+	initialError = 0.01
+	// monthDeviation is the standard deviation, as a logarithm, of a coming month's level beyond
+	// the variation in the log: people start and stop jobs. It was chosen so that the interval
+	// holds in eight of ten months (see TestMonths).
+	monthDeviation = 0.35
 )
 
 // load is unscheduled spending by bin from now.
@@ -56,19 +56,19 @@ func (h *habit) loads(n int) (low, likely, high load) {
 		sum, expected := 0.0, 0.0
 		for i := range l {
 			expected += units[i]
-			level := min(math.Exp(spread(i+1)*z), credible)
+			level := min(math.Exp(spread(i+1)*z), maxHighRatio)
 			l[i] = max(0, level*expected-sum)
 			sum += l[i]
-			if h.runaway > 1-part && (i < noticed || n <= 2*dayBins) {
+			if h.runaway > 1-part && (i < noticedAfter || n <= 2*dayBins) {
 				l[i] = max(l[i], h.present*min(level, 2))
 			}
 			if part > 0.5 && h.incidents > 0 && i >= n/3 && n <= 2*dayBins {
-				l[i] += h.budget * bin.Hours() / empties
+				l[i] += h.budget * bin.Hours() / incidentHours
 			}
 		}
 		return l
 	}
-	return at(tail), at(0.5), at(1 - tail)
+	return at(tailFraction), at(0.5), at(1 - tailFraction)
 }
 
 // expect predicts the next n bins. spread returns the standard deviation of the logarithm of the
@@ -78,7 +78,8 @@ func (h *habit) expect(n int) (units []float64, spread func(bins int) float64) {
 		units, days := h.days(n)
 		return units, func(int) float64 { return days }
 	}
-	clock := len(h.units) >= dayBins+lead && h.errorOf(lead, true) < maxErrorRatio*h.errorOf(lead, false)
+	clock := len(h.units) >= dayBins+maxLead &&
+		h.errorOf(maxLead, true) < maxErrorRatio*h.errorOf(maxLead, false)
 	units = h.predict(0, n, clock)
 	for i, flat := range h.predict(0, n, false) {
 		switch {
@@ -89,11 +90,11 @@ func (h *habit) expect(n int) (units []float64, spread func(bins int) float64) {
 			units[i] = 0
 		}
 	}
-	short, long := h.errorOf(hour, clock), h.errorOf(lead, clock)
-	noise := max(0, short-long) / (1/float64(hour) - 1/float64(lead)) // variance of one bin
-	level := max(0, long-noise/float64(lead))
+	short, long := h.errorOf(hourBins, clock), h.errorOf(maxLead, clock)
+	noise := max(0, short-long) / (1/float64(hourBins) - 1/float64(maxLead)) // variance of one bin
+	level := max(0, long-noise/float64(maxLead))
 	return units, func(bins int) float64 {
-		return wider * math.Sqrt(level+noise/float64(bins))
+		return spreadRatio * math.Sqrt(level+noise/float64(bins))
 	}
 }
 
@@ -110,7 +111,7 @@ func (h *habit) predict(o, n int, clock bool) []float64 {
 		return units
 	}
 	level := weigh(h.ordinary[o:],
-		func(i int) float64 { return math.Exp2(-float64(i) / float64(half)) })
+		func(i int) float64 { return math.Exp2(-float64(i) / float64(halfLife)) })
 	for i := range units {
 		units[i] = level
 	}
@@ -119,7 +120,7 @@ func (h *habit) predict(o, n int, clock bool) []float64 {
 
 // around returns the mean of the hour about a bin; NaN if the log has none.
 func (h *habit) around(i int) float64 {
-	from, to := max(0, i-hour/2), min(len(h.units), i+hour/2+1)
+	from, to := max(0, i-hourBins/2), min(len(h.units), i+hourBins/2+1)
 	if from >= to {
 		return math.NaN()
 	}
@@ -129,9 +130,9 @@ func (h *habit) around(i int) float64 {
 // ratio returns how the six hours before bin o compare with the day before. Adding three average
 // hours to both sides limits the effect of a few hours.
 func (h *habit) ratio(o int) float64 {
-	now := 3 * float64(hour) * mean(h.units)
+	now := 3 * float64(hourBins) * mean(h.units)
 	then := now
-	for i := o; i < min(o+6*hour, len(h.units)); i++ {
+	for i := o; i < min(o+6*hourBins, len(h.units)); i++ {
 		if before := h.around(i + dayBins); known(before) {
 			now, then = now+h.units[i], then+before
 		}
@@ -146,8 +147,8 @@ func (h *habit) ratio(o int) float64 {
 // Adding a charge, or a twelfth of the average, to both sides limits the effect of a few units.
 func (h *habit) errorOf(n int, clock bool) float64 {
 	few := max(h.size, float64(n)/12*mean(h.ordinary))
-	square, count := initial, 1.0
-	for o := n; few > 0 && o < min(len(h.units), dayBins+lead); o += hour { // NaN: all is a surge
+	square, count := initialError, 1.0
+	for o := n; few > 0 && o < min(len(h.units), dayBins+maxLead); o += hourBins { // NaN: a surge
 		spent, expected := few, few
 		for i, predicted := range h.predict(o, n, clock) {
 			if units := h.ordinary[o-1-i]; known(units + predicted) {
@@ -173,7 +174,7 @@ func (h *habit) days(n int) (units []float64, spread float64) {
 		for week := 6 - i/length%7; length == dayBins && week < len(bins); week += 7 {
 			same = append(same, bins[week])
 		}
-		units[i] = weigh(bins, func(i int) float64 { return math.Exp2(-float64(i) / halfDay) })
+		units[i] = weigh(bins, func(i int) float64 { return math.Exp2(-float64(i) / halfLifeDays) })
 		if len(same) > 0 {
 			units[i] = (units[i] + mean(same)) / 2
 		}
@@ -189,7 +190,7 @@ func (h *habit) days(n int) (units []float64, spread float64) {
 			uneven += (sum/m - 1) * (sum/m - 1) / float64(len(sums)-1)
 		}
 	}
-	drift := shift * shift * min(1, float64(n)/float64(30*dayBins))
+	drift := monthDeviation * monthDeviation * min(1, float64(n)/float64(30*dayBins))
 	return units, math.Sqrt(uneven/float64(len(sums)) + drift)
 }
 

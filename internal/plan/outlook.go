@@ -44,8 +44,8 @@ func newOutlook(b Bucket) *outlook {
 	}
 	brakes := slices.Concat(throttles, b.Paces)
 	for _, l := range o.plan.Lanes {
-		if l.Own != nil {
-			brakes = append(brakes, *l.Own...)
+		if l.OwnPaces != nil {
+			brakes = append(brakes, *l.OwnPaces...)
 		}
 	}
 	o.now, _ = o.plan.Play().Room(b.At.UnixMicro())
@@ -64,9 +64,10 @@ func newOutlook(b Bucket) *outlook {
 func (b Bucket) taking() (lanes []share.Lane) {
 	usual := []quota.Cost{{Bucket: b.Name, Units: b.Price}}
 	for _, l := range b.Lanes {
-		units, took := quota.UnitsOf(l.PriceOr(usual))[b.Name], quota.UnitsOf(l.Took)[b.Name]
+		units := quota.UnitsOf(l.PriceOr(usual))[b.Name]
+		took := quota.UnitsOf(l.LearnedCosts)[b.Name]
 		if units > 0 || took > 0 {
-			l.Took = []quota.Cost{{Bucket: b.Name, Units: took}}
+			l.LearnedCosts = []quota.Cost{{Bucket: b.Name, Units: took}}
 			l.Price = []quota.Cost{{Bucket: b.Name, Units: units}}
 			lanes = append(lanes, l)
 		}

@@ -63,7 +63,7 @@ func (p *Plan) Buckets() (names []string) {
 	add(p.Price)
 	for i := range p.Lanes {
 		add(p.Lanes[i].Price)
-		add(p.Lanes[i].Took)
+		add(p.Lanes[i].LearnedCosts)
 	}
 	return names
 }
@@ -100,7 +100,7 @@ type recorder struct {
 
 func newRecorder(p *Plan) *recorder {
 	r := &recorder{Plan: p, play: p.Play(), next: p.From.UnixMicro(),
-		crowd: crowd{lanes: p.Lanes, known: make(map[string]int)}}
+		crowd: crowd{lanes: p.Lanes, indexes: make(map[string]int)}}
 	r.report.From, r.report.To = p.From, p.To
 	for _, l := range r.play.Windows() {
 		r.unused = append(r.unused, Use{Limit: l, Cap: l.Cap(false), Margin: math.MaxInt64})

@@ -126,7 +126,7 @@ func (g *Play) bucket(name string) *bucket {
 // lane returns a lane at the start of the play.
 func (g *Play) lane(l *share.Lane) lane {
 	s := lane{served: math.MinInt64}
-	price, units := quota.UnitsOf(l.PriceOr(g.Price)), quota.UnitsOf(l.Took)
+	price, units := quota.UnitsOf(l.PriceOr(g.Price)), quota.UnitsOf(l.LearnedCosts)
 	for _, b := range g.buckets {
 		if l.Runs > 0 {
 			s.took = append(s.took, took{bucket: b, units: units[b.Name], runs: l.Runs})
@@ -164,7 +164,7 @@ func (g *Play) recall(rule *share.Rule) {
 
 // payer returns the lane as the shares identify it.
 func (g *Play) payer(lane int) int {
-	if lane != share.Others && g.Lanes[lane].Elsewhere {
+	if lane != share.Others && g.Lanes[lane].External {
 		return share.Others
 	}
 	return lane

@@ -212,7 +212,7 @@ func TestOwnPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both := []share.Lane{jobLane(t, "0 1,13 * * *", 12), jobLane(t, "0 1,13 * * *", 12)}
 			both[0].Job, both[1].Job = "a", "b"
-			both[0].Own, both[1].Own = c.own[0], c.own[1]
+			both[0].OwnPaces, both[1].OwnPaces = c.own[0], c.own[1]
 			got, _ := playedDay(both, []quota.Limit{limit}, c.paces)
 			for i := range got {
 				if !slices.Equal(got[i], c.want[i]) {
@@ -227,7 +227,7 @@ func TestOwnPace(t *testing.T) {
 // fit.
 func TestTook(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 40)
-	l.Took, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
+	l.LearnedCosts, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
 	ends, used := playedDay([]share.Lane{l}, []quota.Limit{daily(t, 1000, "UTC")}, nil)
 	if used != 60 || len(ends[0]) != 24 {
 		t.Errorf("24 runs of 2.5 units took %d: %q", used, ends)
@@ -244,7 +244,7 @@ func TestTook(t *testing.T) {
 // TestElsewhere: a lane run elsewhere asks for no share, and the others share what it leaves.
 func TestElsewhere(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 4)
-	l.Job, l.Elsewhere = "crawl", true
+	l.Job, l.External = "crawl", true
 	others := lanes(t, "0 * * * *", 1, 0, "US")
 	others[0].Price = l.Price
 	ends, used := playedDay([]share.Lane{l, others[0]}, []quota.Limit{daily(t, 100, "UTC")}, nil)

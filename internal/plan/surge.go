@@ -11,21 +11,21 @@ import (
 // stopped job or a backfill, was an incident.
 
 const (
-	// factor is the minimum ratio of a surge's bin to a usual bin.
-	factor = 3
-	// tall is the minimum fraction of the budget in a surge's bin. Less is harmless.
-	tall = 1.0 / 500
-	// least and several are the minimum numbers of bins and charges of a surge that may go on.
-	least, several = 2, 6
-	// usual is the prior length of a burst, in bins.
-	usual = 2
-	// oneIn is the prior number of surges per runaway.
-	oneIn = 4
-	// noticed is the number of bins after which a person stops a runaway job, if many days are
+	// minSurgeRatio is the minimum ratio of a surge's bin to a usual bin.
+	minSurgeRatio = 3
+	// minBudgetPart is the minimum part of the budget in a bin of a surge. Less is harmless.
+	minBudgetPart = 1.0 / 500
+	// minSurgeBins and minSurgeCharges are the minimum size of a surge that may go on.
+	minSurgeBins, minSurgeCharges = 2, 6
+	// priorBurst is the prior length of a burst, in bins.
+	priorBurst = 2
+	// surgesPerRunaway is the prior number of surges per runaway.
+	surgesPerRunaway = 4
+	// noticedAfter is the number of bins after which a person stops a runaway job, if many days are
 	// ahead.
-	noticed = dayBins
-	// empties is the typical time in which an incident uses up the bucket, in hours.
-	empties = 6
+	noticedAfter = dayBins
+	// incidentHours is the typical time in which an incident uses up the bucket.
+	incidentHours = 6
 )
 
 // findSurges finds the current surge and earlier ones. It removes the current surge and incidents
@@ -33,7 +33,7 @@ const (
 func (h *habit) findSurges() {
 	h.ordinary = slices.Clone(h.units)
 	sorted := slices.Sorted(slices.Values(h.units))
-	line := max(factor*sorted[len(sorted)/2], tall*h.budget, 1)
+	line := max(minSurgeRatio*sorted[len(sorted)/2], minBudgetPart*h.budget, 1)
 	past, length := 0.0, 0.0 // of earlier surges
 	for i := 0; i < len(h.units); {
 		n := h.surgeAt(i, line)
@@ -41,18 +41,18 @@ func (h *habit) findSurges() {
 		for _, u := range h.units[i : i+n] {
 			total += u
 		}
-		current := i <= 1 && past == 0 && n >= least && total >= several*h.size
+		current := i <= 1 && past == 0 && n >= minSurgeBins && total >= minSurgeCharges*h.size
 		switch {
 		case current:
 			h.surge = i + n
 			h.present = mean(h.units[:i+n-1]) // the surge may have begun in the middle of a bin
 		case n > 0:
-			past, length = past+1, length+float64(min(n, hour))
+			past, length = past+1, length+float64(min(n, hourBins))
 		}
-		if !current && n > hour {
+		if !current && n > hourBins {
 			h.incidents++
 		}
-		if current || n > hour {
+		if current || n > hourBins {
 			for j := i; j < i+n; j++ {
 				h.ordinary[j] = math.NaN()
 			}
@@ -60,8 +60,8 @@ func (h *habit) findSurges() {
 		i += max(n, 1)
 	}
 	if h.surge > 0 {
-		length = (length + 2*usual) / (past + 2)
-		odds := 1 / (oneIn - 1 + past) * math.Exp(float64(h.surge)/length)
+		length = (length + 2*priorBurst) / (past + 2)
+		odds := 1 / (surgesPerRunaway - 1 + past) * math.Exp(float64(h.surge)/length)
 		h.runaway = odds / (1 + odds)
 	}
 }
@@ -72,7 +72,7 @@ func (h *habit) surgeAt(i int, line float64) (length int) {
 		usual := line
 		for _, other := range []int{i + n + dayBins, i + n - dayBins} {
 			if same := h.around(other); known(same) {
-				usual = max(usual, factor*same)
+				usual = max(usual, minSurgeRatio*same)
 			}
 		}
 		if h.units[i+n] >= usual {

@@ -190,7 +190,7 @@ func NewPlan(o Planned) Plan {
 		var mean map[string]float64
 		if lane.Runs > 0 {
 			mean = make(map[string]float64)
-			for _, c := range lane.Took {
+			for _, c := range lane.LearnedCosts {
 				mean[c.Bucket] = math.Round(100*float64(c.Units)/float64(lane.Runs)) / 100
 			}
 		}

@@ -155,7 +155,7 @@ func (s Source) JobLanes(ctx context.Context, cred config.Credential) (
 			if j.Cost.Learned {
 				l.Price = history.LearnedOr(j.Name, l.Price)
 			}
-			l.Took, l.Runs = history.Took(j.Name)
+			l.LearnedCosts, l.Runs = history.Took(j.Name)
 		}
 		lanes = append(lanes, l)
 	}

@@ -42,13 +42,14 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 		return d
 	}
 	turn := b.turnOf(lane)
-	d.Interval = time.Duration(turn.interval) * time.Microsecond / parts * time.Duration(turn.every)
+	d.Interval = time.Duration(turn.interval) * time.Microsecond / tickParts *
+		time.Duration(turn.every)
 	if turn.interval == never {
 		d.Interval = -1
 	} else if turn.class != unknown {
 		d.Due = moment(at + turn.wait())
 	}
-	isDue := turn.due <= turn.now+parts // or will be due before the next tick
+	isDue := turn.due <= turn.now+tickParts // or will be due before the next tick
 	room := b.room(turn, d.Cost, at, at)
 	if !isDue || d.Cost > room {
 		d.Run, d.Early = false, isDue && d.Cost <= d.Free
@@ -78,7 +79,7 @@ func (b *Book) room(t *turn, cost, at, until int64) int64 {
 		}
 		if !w.slides {
 			units = min(units, l.left)
-			if t.class == inTurn && t.interval >= parts*3/2 {
+			if t.class == inTurn && t.interval >= tickParts*3/2 {
 				spent := b.all.since(w.start)
 				line := mulDiv(l.capacity, w.wants-(w.wanted-b.past), max(w.wants, 1))
 				units = min(units, max(cost, b.costs/2)+line-spent)

@@ -154,7 +154,7 @@ func (b *Book) cut(w *window, capacity int64) *cut {
 		case cost > capacity && w.ticks[i] > 0, units == 0 && claims[i].demand > 0:
 			interval = never
 		case units < claims[i].demand:
-			interval = int64(min(float64(w.ticks[i]*parts*cost)/units, never))
+			interval = int64(min(float64(w.ticks[i]*tickParts*cost)/units, never))
 			if interval > never/8 {
 				interval = never
 			}

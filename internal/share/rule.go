@@ -33,16 +33,17 @@ type Lane struct {
 	Zone  *time.Location // of the schedule
 	Pages int64          // pages of a run; 1 if a run is charged as a whole
 	Price []quota.Cost   // of a page; nil for the price most lanes pay
-	// Took is the total that Runs earlier runs used, by bucket. If empty, a run costs its price.
-	Took []quota.Cost
-	Runs int64
-	Own  *Paces // replaces the credential's paces; nil to use them
-	// Elsewhere reports whether another program runs the lane without asking for a share. Only
+	// LearnedCosts is the total that Runs earlier runs used, by bucket. If empty, a run costs its
+	// price.
+	LearnedCosts []quota.Cost
+	Runs         int64
+	OwnPaces     *Paces // replaces the credential's paces; nil to use them
+	// External reports whether another program runs the lane without asking for a share. Only
 	// its charges are known.
-	Elsewhere bool
-	Weight    int64 // proportion among the lanes; see claim
-	Priority  int64
-	Floor     int64 // units a day, or per window if it is shorter
+	External bool
+	Weight   int64 // proportion among the lanes; see claim
+	Priority int64
+	Floor    int64 // units a day, or per window if it is shorter
 }
 
 // floorOf returns the lane's floor in a window, in units.
@@ -66,7 +67,7 @@ func (l *Lane) PriceOr(usual []quota.Cost) []quota.Cost {
 // or by their price, where usual is the price of most lanes.
 func (l *Lane) Takes(bucket string, pages int64, usual []quota.Cost) int64 {
 	if l.Runs > 0 {
-		return mulDiv(max(pages, 0), quota.UnitsOf(l.Took)[bucket], l.Runs)
+		return mulDiv(max(pages, 0), quota.UnitsOf(l.LearnedCosts)[bucket], l.Runs)
 	}
 	return pages * quota.UnitsOf(l.PriceOr(usual))[bucket]
 }
@@ -108,7 +109,7 @@ func Shared(l quota.Limit) bool {
 // Cost returns the units of one run of a lane; 0 if it needs no share.
 func (r *Rule) Cost(lane int) int64 {
 	l := &r.Lanes[lane]
-	if l.Elsewhere {
+	if l.External {
 		return 0
 	}
 	return max(l.Pages, 0) * max(quota.UnitsOf(l.PriceOr(r.Price))[quota.DefaultBucket], 0)

@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// A lane's rate is averaged over looksBack of its runs, and at least over reachesBack. Charges
-// are known to the grain and runs to the tick: a shorter average would round every run to them,
-// and a longer one would make a lane whose share changed catch up on days of its old share.
+// A lane's rate is averaged over averagedRuns of its runs, and at least over minAverageTime.
+// Charges are known to the grain and runs to the tick: a shorter average would round every run to
+// them, and a longer one would make a lane whose share changed catch up on days of its old share.
 const (
-	looksBack   = 16
-	reachesBack = 144 * grain // a day
+	averagedRuns   = 16
+	minAverageTime = 144 * grain // a day
 )
 
-// parts is the number of parts that a tick is divided into.
-const parts = 1 << 10
+// tickParts is the number of parts that a tick is divided into.
+const tickParts = 1 << 10
 
 // turn is when a lane's next run is due. Times are counted in the lane's ticks, in parts, because
 // a schedule need not be spread over the day.
@@ -42,11 +42,11 @@ const (
 )
 
 // wait returns the time until the next run is due, in microseconds.
-func (t *turn) wait() int64 { return max(0, t.due-t.now) / parts * t.every }
+func (t *turn) wait() int64 { return max(0, t.due-t.now) / tickParts * t.every }
 
 // waited returns how long the run has been due, in microseconds.
 func (t *turn) waited() int64 {
-	return int64(float64(t.now-t.order-t.interval) / parts * float64(t.every))
+	return int64(float64(t.now-t.order-t.interval) / tickParts * float64(t.every))
 }
 
 func (t *turn) before(o *turn) bool {
@@ -60,14 +60,14 @@ func (b *Book) turnOf(lane int) *turn {
 	if b.now >= l.turn.until || b.changes != l.turn.changes {
 		b.findTurn(lane)
 	}
-	l.turn.now = l.ticks * parts
+	l.turn.now = l.ticks * tickParts
 	return &l.turn
 }
 
-// findTurn computes when a lane's next run is due. The runs within looksBack count as paid for
-// from the first of them on: the next is due when that many intervals have passed. A late lane
-// may catch up after three quarters of an interval; a lane that ran ahead while there was enough
-// waits a quarter more, but at least a tick.
+// findTurn computes when a lane's next run is due. The runs within averagedRuns count as paid for
+// from the first of them on: the next is due when that many intervals have passed. A late lane may
+// catch up after three quarters of an interval; a lane that ran ahead while there was enough waits
+// a quarter more, but at least a tick.
 func (b *Book) findTurn(lane int) {
 	l, at := &b.lanes[lane], b.now
 	t := turn{every: l.every, priority: b.rule.Lanes[lane].Priority, until: math.MaxInt64,
@@ -80,7 +80,7 @@ func (b *Book) findTurn(lane int) {
 		}
 		if d.intervals[lane] >= t.interval {
 			t.interval = d.intervals[lane]
-			apart = mulDiv(d.window.length, t.interval, max(d.window.ticks[lane], 1)*parts)
+			apart = mulDiv(d.window.length, t.interval, max(d.window.ticks[lane], 1)*tickParts)
 		}
 		if d.floored[lane] {
 			t.class = floored
@@ -90,23 +90,24 @@ func (b *Book) findTurn(lane int) {
 	case t.interval == never:
 		t.due, t.order = never, never/2
 	case len(l.at) == 0 || l.newest() < at-memory:
-		t.class, t.due, t.order, t.until = unknown, math.MinInt64/2, l.ticks*parts, at
+		t.class, t.due, t.order, t.until = unknown, math.MinInt64/2, l.ticks*tickParts, at
 		if apart > 0 {
 			// Lanes that share less than one run each within Memory take turns by the clock.
 			n := int64(len(b.lanes))
 			t.rank = (int64(lane) - mulDiv(at%apart, n, apart) + n) % n
 		}
 	case t.interval == 0:
-		t.due, t.order = math.MinInt64/2, b.tickOf(lane, l.newest())*parts
+		t.due, t.order = math.MinInt64/2, b.tickOf(lane, l.newest())*tickParts
 		t.until = l.newest() + memory + 1
 	default:
-		last := b.tickOf(lane, l.newest()) * parts
-		reach := min(memory, max(reachesBack, looksBack*min(apart, memory)))
+		last := b.tickOf(lane, l.newest()) * tickParts
+		reach := min(memory, max(minAverageTime, averagedRuns*min(apart, memory)))
 		i := min(l.from(at-reach), len(l.at)-1)
 		covered := mulDiv(t.interval, l.total-l.before[i], b.lanes[lane].cost)
-		paid := b.tickOf(lane, l.at[i])*parts + min(covered, never/4)
+		paid := b.tickOf(lane, l.at[i])*tickParts + min(covered, never/4)
 		// last may be up to a grain too early, whatever the lane's interval
-		t.order = min(paid, last+t.interval+max(t.interval/4, parts, mulDiv(grain, parts, t.every)))
+		wait := max(t.interval/4, tickParts, mulDiv(grain, tickParts, t.every))
+		t.order = min(paid, last+t.interval+wait)
 		t.due = max(t.order, last+t.interval/4*3)
 		t.until = min(l.newest()+memory+1, l.at[i]+grain+reach)
 	}

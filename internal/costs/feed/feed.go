@@ -73,9 +73,9 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	case d.mistyped:
 		return nil, format, errors.New("it is not a feed of the format " + format)
 	case len(models) == 0:
-		slices.Sort(d.known)
+		slices.Sort(d.available)
 		return nil, format, fmt.Errorf("it has no prices of %s%s", strings.Join(providers, " or "),
-			words.DidYouMean(providers[0], slices.Compact(d.known)))
+			words.DidYouMean(providers[0], slices.Compact(d.available)))
 	}
 	slices.SortFunc(models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
 	for i, m := range models {
@@ -136,14 +136,14 @@ type object = map[string]any
 // document collects the models of some providers from the JSON of a feed.
 type document struct {
 	providers []string
-	known     []string // all providers of the feed
+	available []string // all providers of the feed
 	models    []Model
 	mistyped  bool // a value has a type that the format does not have
 }
 
 // has reports whether a provider is one of those to collect.
 func (d *document) has(provider string) bool {
-	d.known = append(d.known, provider)
+	d.available = append(d.available, provider)
 	return slices.Contains(d.providers, provider)
 }
 
