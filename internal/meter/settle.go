@@ -72,7 +72,7 @@ func (e *exchange) teach(lessons []costs.Lesson) {
 	})
 }
 
-// late returns the lessons that were not learned from the headers.
+// late returns the lessons that were not learned while the call was still held.
 func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
 	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
 		return slices.Contains(e.early, l)

@@ -30,8 +30,8 @@ func (x *exchange) checkHost() error {
 			"with --host NAME", words.Clip(x.r.Host))
 }
 
-// ownHosts returns the Host headers for the address that a request arrived on. For a loopback
-// address and a unix socket, localhost is one of them.
+// ownHosts returns the Host headers for the address that a request arrived on. They include
+// localhost for a loopback address; for a unix socket it is the only one.
 func ownHosts(r *http.Request) []string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)

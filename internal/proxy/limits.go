@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits limits what one caller can use, so that enough is left for others.
+// Limits bounds what one caller can use, so that enough is left for others.
 type Limits struct {
 	Requests int           // under way at once, with their bodies received
 	Upload   int64         // bytes of an upload's body
@@ -26,8 +26,8 @@ func DefaultLimits() Limits {
 		Silence: 5 * time.Minute, Thinking: 15 * time.Minute, Ending: 20 * time.Second}
 }
 
-// takeSlot takes one of the Limits.Requests slots, or refuses the request. The body has already
-// arrived, so slow callers do not block slots.
+// takeSlot takes one of the Limits.Requests slots, or refuses the request. The body, or the first
+// byte of an upload, has already arrived, so slow callers do not block slots.
 func (x *exchange) takeSlot() error {
 	p := x.proxy
 	if int(p.underWay.Add(1)) > p.Limits.Requests {

@@ -7,7 +7,7 @@ CREATE TABLE charts (
     run             TEXT    NOT NULL,            -- id of the run that began it
     started_at      INTEGER NOT NULL,            -- µs
     fetched_at      INTEGER,                     -- µs, of the last page
-    completed_at    INTEGER,                     -- µs; NULL until then: readers look past such a chart
+    completed_at    INTEGER,                     -- µs; NULL until then: readers skip such a chart
     pages           INTEGER NOT NULL DEFAULT 0,  -- stored so far
     places          INTEGER NOT NULL DEFAULT 0,  -- on these pages, repeated videos included
     videos          INTEGER NOT NULL DEFAULT 0,  -- on these pages, each counted once
@@ -16,7 +16,7 @@ CREATE TABLE charts (
 CREATE INDEX charts_by_key ON charts (region, completed_at);
 CREATE INDEX charts_by_start ON charts (started_at);
 
--- One row for each stored page: what is stored once is not stored again.
+-- One row for each stored page: a stored page is not stored again.
 CREATE TABLE chart_pages (
     chart INTEGER NOT NULL REFERENCES charts ON DELETE CASCADE,
     token TEXT    NOT NULL,                      -- that fetched this page; '' for the first
@@ -30,13 +30,13 @@ CREATE TABLE videos (
     channel_id    TEXT    NOT NULL,
     channel_title TEXT    NOT NULL,
     category      TEXT    NOT NULL,              -- the upstream's category id
-    views         INTEGER,                       -- NULL: the upstream did not say, which is not 0
+    views         INTEGER,                       -- NULL: not reported, which is not 0
     likes         INTEGER,                       -- NULL likewise
     comments      INTEGER,                       -- NULL likewise
-    published_at  INTEGER,                       -- µs; NULL: not said
+    published_at  INTEGER,                       -- µs; NULL: not reported
     first_seen_at INTEGER NOT NULL,              -- µs
     fetched_at    INTEGER NOT NULL,              -- µs, of everything in this row
-    duration      TEXT    NOT NULL,              -- ISO 8601, as given; '' when not said
+    duration      TEXT    NOT NULL,              -- ISO 8601, as reported; '' if missing
     tags          TEXT    NOT NULL,              -- JSON array, repeats and empty ones included
     description   TEXT    NOT NULL
 ) STRICT;
@@ -64,9 +64,9 @@ CREATE TABLE video_names (
 CREATE TABLE video_counters (
     video    INTEGER NOT NULL REFERENCES videos ON DELETE CASCADE,
     at       INTEGER NOT NULL,                   -- µs, fetched
-    views    INTEGER,                            -- NULL: not said
-    likes    INTEGER,                            -- NULL: not said
-    comments INTEGER,                            -- NULL: not said
+    views    INTEGER,                            -- NULL: not reported
+    likes    INTEGER,                            -- NULL: not reported
+    comments INTEGER,                            -- NULL: not reported
     PRIMARY KEY (video, at)
 ) STRICT, WITHOUT ROWID;
 
@@ -101,7 +101,7 @@ CREATE TABLE room (
 CREATE TABLE links (
     slug TEXT    PRIMARY KEY,                    -- made from the target: one link for each
     path TEXT    NOT NULL,                       -- of this server, with its query
-    at   INTEGER NOT NULL                        -- µs, first asked for
+    at   INTEGER NOT NULL                        -- µs, first requested
 ) STRICT, WITHOUT ROWID;
 
 -- How the last runs of each lane of a daemon ended.
@@ -110,7 +110,7 @@ CREATE TABLE lane_runs (
     tick      TEXT    NOT NULL,  -- its ID
     ended_at  INTEGER NOT NULL,  -- µs
     outcome   TEXT    NOT NULL,
-    exit_code INTEGER,           -- of a command; NULL where none was started
+    exit_code INTEGER,           -- of a command; NULL if none was started
     units     TEXT    NOT NULL,  -- by bucket, as JSON
     PRIMARY KEY (lane, tick)
 ) STRICT, WITHOUT ROWID;

@@ -103,7 +103,8 @@ func countOf(n ast.Node) (path string, ok bool) {
 	return text.Value, true
 }
 
-// Counted returns the part of a path that must exist to count its resources: up to the first *.
+// Counted returns the part of a path that must exist to count its resources: the part before the
+// first *.
 func Counted(path string) (before string, ok bool) {
 	before, _, _ = strings.Cut("."+path+".", ".*.")
 	before = strings.Trim(before, ".")

@@ -25,6 +25,6 @@ CREATE TABLE notes (
     text    TEXT NOT NULL,    -- JSON
     made    INTEGER NOT NULL,
     due     INTEGER NOT NULL, -- 0: never
-    until   INTEGER NOT NULL, -- may be forgotten then
+    until   INTEGER NOT NULL, -- may be deleted from then on
     PRIMARY KEY (account, name)
 ) STRICT, WITHOUT ROWID;

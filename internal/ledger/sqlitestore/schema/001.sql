@@ -7,19 +7,19 @@ CREATE TABLE entries (
     at         INTEGER NOT NULL,  -- stamp; strictly rising within a bucket
     id         TEXT    NOT NULL,
     units      INTEGER NOT NULL,
-    total      INTEGER NOT NULL,  -- units of the bucket up to and with this entry
+    total      INTEGER NOT NULL,  -- units of the bucket up to and including this entry
     labels     TEXT    NOT NULL,  -- name=value&name=value, in the order of names
     PRIMARY KEY (credential, bucket, at)
 ) STRICT, WITHOUT ROWID;
 
--- What reservations set aside: one row in each bucket.
+-- Units that reservations hold: one row for each bucket.
 CREATE TABLE holds (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
     id         TEXT    NOT NULL,  -- with the names of its buckets in front: default.06fmjq2kx4a9bc
     units      INTEGER NOT NULL,  -- as set aside
-    most       INTEGER NOT NULL,  -- units that they can turn out to be; 0 if they are no estimate
-    drawn      INTEGER NOT NULL,  -- units of them charged since
+    most       INTEGER NOT NULL,  -- maximum units that the call may use; 0 if units is exact
+    drawn      INTEGER NOT NULL,  -- units of them that were drawn
     created_at INTEGER NOT NULL,  -- time
     expires_at INTEGER NOT NULL,  -- time
     lapse      TEXT    NOT NULL,  -- 'charge': it becomes an entry when it expires; 'release': its units come free
@@ -50,10 +50,10 @@ CREATE TABLE buckets (
     reason          TEXT    NOT NULL,  -- of the suspension
     reset_at        INTEGER NOT NULL,  -- last end of an anchored window that the upstream reported; 0 for none
     keep            INTEGER NOT NULL,  -- microseconds for which entries are kept
-    floor           INTEGER NOT NULL,  -- newest stamp there was, where its entry or hold is gone; else 0
+    floor           INTEGER NOT NULL,  -- newest stamp of a removed entry or hold; 0 if the newest is still there
     levels          TEXT    NOT NULL,  -- of restoring windows, as JSON
-    others          TEXT    NOT NULL,  -- what others used by window, as the upstream reported it, as JSON
-    recorded        INTEGER NOT NULL,  -- units that all holds of the bucket can turn out to take
+    others          TEXT    NOT NULL,  -- units that others used, by window, as the upstream reported, as JSON
+    recorded        INTEGER NOT NULL,  -- maximum units of all holds of the bucket
     digest          INTEGER NOT NULL,  -- of this row and of the bucket's holds: damage to any of them shows
     PRIMARY KEY (credential, bucket)
 ) STRICT, WITHOUT ROWID;
@@ -65,7 +65,7 @@ CREATE TABLE sums (
     grain      INTEGER NOT NULL,  -- start of the ten minutes
     labels     TEXT    NOT NULL,
     units      INTEGER NOT NULL,
-    charges    INTEGER NOT NULL,  -- how many entries
+    charges    INTEGER NOT NULL,  -- number of entries
     PRIMARY KEY (credential, bucket, grain, labels)
 ) STRICT, WITHOUT ROWID;
 
@@ -76,23 +76,23 @@ CREATE TABLE notes (
     at         INTEGER NOT NULL,  -- time at which it was done
     id         TEXT    NOT NULL,
     units      INTEGER NOT NULL,  -- taken off, at least 1
-    labels     TEXT    NOT NULL,  -- by whom and why; as those of entries
+    labels     TEXT    NOT NULL,  -- by whom and why, like the labels of entries
     PRIMARY KEY (credential, bucket, at, id)
 ) STRICT, WITHOUT ROWID;
 
--- Answers that are given again, and claims.
+-- Answers to repeat, and claims.
 CREATE TABLE answers (
     credential TEXT    NOT NULL,
     name       TEXT    NOT NULL,  -- 'key K' of an idempotency key, 'settled R' of a reservation, 'claim N' of a claim
-    request    TEXT    NOT NULL,  -- what was asked; of a claim the holder, '' when the work is done
-    decision   TEXT    NOT NULL,  -- what was answered, as JSON; '' of a claim
+    request    TEXT    NOT NULL,  -- the request; of a claim the holder, or '' when the work is done
+    decision   TEXT    NOT NULL,  -- the answer, as JSON; '' of a claim
     expires_at INTEGER NOT NULL,  -- time; from then on the name is new again
     PRIMARY KEY (credential, name)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX answers_by_expiry ON answers (expires_at);
 
--- What was denied, hour by hour. Nothing is decided by it.
+-- Denials by hour. No decision depends on them.
 CREATE TABLE denials (
     credential TEXT    NOT NULL,
     hour       INTEGER NOT NULL,  -- time at which the hour begins
