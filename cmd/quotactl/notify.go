@@ -24,7 +24,7 @@ func (a *app) testNotify(c *cobra.Command, _ []string) error {
 		return err
 	}
 	if !cfg.Notify.Set() {
-		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(errors.New("nobody is notified"),
+		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(errors.New("notifications have no target"),
 			"set url, mail or command under notify: in quota.yaml")}
 	}
 	cfg.Notify.Secret.WarnExposed(a.Logger())

@@ -64,7 +64,7 @@ func (g *gate) knows(call quota.Call) error {
 	}
 	m, err := g.prices().Lookup(call.Method)
 	if err == nil && !m.Known() {
-		return cli.Hint(cli.Usagef("what %s takes depends on the call", call.Method),
+		return cli.Hint(cli.Usagef("the cost of %s depends on the call", call.Method),
 			"name the units: --bucket B --units N")
 	}
 	return err

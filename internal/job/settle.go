@@ -71,7 +71,7 @@ func (r *run) used() (u usage) {
 	total := r.report.all()
 	u.units = total.units
 	if total.bad > 0 {
-		r.Log.Warn("the report has lines that cannot be read: no less than what was held is booked",
+		r.Log.Warn("the report has lines that cannot be read: booking at least the held units",
 			"lines", total.bad, "first", total.first)
 		for bucket, units := range u.units {
 			u.units[bucket] = max(units, r.out.Held[bucket])
@@ -239,6 +239,6 @@ func (r *run) bookUnheld(units map[string]int64) {
 	})
 	if err != nil {
 		r.out.Took = nil
-		r.Log.Error("cannot book what the run took beyond its hold", "units", units, "error", err)
+		r.Log.Error("cannot book what the run used beyond its hold", "units", units, "error", err)
 	}
 }

@@ -143,7 +143,7 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 			return nil, call, err
 		} else if !m.Known() {
 			return nil, call, huma.Error422UnprocessableEntity(fmt.Sprintf(
-				"what %s takes depends on the call: send costs", call.Method))
+				"the cost of %s depends on the call: send costs", call.Method))
 		}
 	}
 	costs, err := b.Costs(call)

@@ -90,8 +90,8 @@ CREATE TRIGGER videos_deleted AFTER DELETE ON videos BEGIN
     DELETE FROM texts WHERE rowid = old.id;
 END;
 
--- One row with as many bytes as a large page takes, rewritten before a page is bought: a full
--- disk is noticed before the page costs units.
+-- One row with as many bytes as a large page takes, rewritten before a page is charged, so that a
+-- full disk is noticed before the page costs units.
 CREATE TABLE room (
     id     INTEGER PRIMARY KEY CHECK (id = 1),
     filler BLOB    NOT NULL
