@@ -3,7 +3,6 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -102,11 +101,12 @@ func (l *Tail) Next(ctx context.Context, now time.Time) (news TailNews, err erro
 	}
 	changed := make(map[string]*bucket)
 	for _, name := range l.names {
-		b := l.bucket(name).clone()
+		b := *l.bucket(name)
+		b.recent = slices.Clone(b.recent)
 		if err := b.read(ctx, l.Ledger, &news); err != nil {
 			return TailNews{}, err
 		}
-		changed[name] = b
+		changed[name] = &b
 	}
 	l.followed, l.mark, l.readAt = changed, mark, now
 	news.sort()
@@ -143,9 +143,4 @@ func (n *TailNews) sort() {
 	slices.SortStableFunc(n.Lines, func(a, b TailLine) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
-}
-
-func (n *TailNews) replaced(credential, bucket string) {
-	n.Notes = append(n.Notes, fmt.Sprintf("the log of bucket %s of %s was replaced: "+
-		"the entries shown before are gone", bucket, credential))
 }

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,12 +18,6 @@ type bucket struct {
 	credential, name string
 	newest           quota.Entry   // the last entry read; At is zero before the first
 	recent           []quota.Entry // reported entries, oldest first
-}
-
-func (b *bucket) clone() *bucket {
-	c := *b
-	c.recent = slices.Clone(b.recent)
-	return &c
 }
 
 // first reads the initial entries, and finds the newest one if it is not among them.
@@ -114,7 +109,8 @@ func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota
 	}
 	const maxAtOnce = 100 // more were not cancelled one by one: the log was replaced
 	if len(now) == 0 && len(b.recent) > maxAtOnce {
-		news.replaced(b.credential, b.name)
+		news.Notes = append(news.Notes, fmt.Sprintf("the log of bucket %s of %s was replaced: "+
+			"the entries shown before are gone", b.name, b.credential))
 	} else {
 		news.takeBack(b.recent, left)
 	}

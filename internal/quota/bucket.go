@@ -70,15 +70,6 @@ type State struct {
 	Others  []Others `json:",omitzero"` // usage by other programs, by window
 }
 
-// Level is the level of a restoring window after the newest entry: see Rate. It is a cache, so that
-// a decision need not read the log, and is ignored if the log has another total.
-type Level struct {
-	Num, Den int64 // of the rate, in lowest terms
-	At       int64 // time of the newest entry, or later if one was removed
-	Total    int64 // of the newest entry
-	Value    int64
-}
-
 // Bucket is one bucket at one moment.
 type Bucket struct {
 	Credential string
@@ -293,99 +284,6 @@ func (b *Bucket) othersOf(l Limit) (o Others) {
 		}
 	}
 	return o
-}
-
-// levelOf returns the level of the limit's restoring window at n, with the usage by other programs.
-func (b *Bucket) levelOf(l Limit, n int64) int64 {
-	r := l.Window.Restore
-	level, o := b.level(r, n), b.othersOf(l)
-	if o.Units > 0 {
-		_, den := r.Terms()
-		// Add the units charged since the upstream's report, without overflow.
-		since := min(b.charged(o.At-1, n), (maxLevel-min(maxLevel, o.Level))/den)
-		level = max(level, r.LevelAfter(min(maxLevel, o.Level+den*since), n-o.At))
-	}
-	return level
-}
-
-// rounded returns the units of a level, rounded up.
-func (r Rate) rounded(level int64) int64 {
-	_, den := r.Terms()
-	return (level + den - 1) / den
-}
-
-// maxLevel keeps levels far below the overflow of an int64.
-const maxLevel = Never
-
-// plus returns the level after units are charged.
-func (r Rate) plus(level, units int64) int64 {
-	_, den := r.Terms()
-	return level + min(maxLevel-level, min(units, maxLevel/den)*den)
-}
-
-// level returns the level of a restoring window at n.
-func (b *Bucket) level(r Rate, n int64) int64 {
-	level, at := b.levelAtNewest(r, n)
-	for _, l := range b.lapsed(n) {
-		level = r.plus(r.LevelAfter(level, l.at-at), l.units)
-		at = l.at
-	}
-	return r.LevelAfter(level, n-at)
-}
-
-// levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. It
-// adds up the entries since the stored level, or the whole log if the bucket has none for the rate.
-func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
-	num, den := r.Terms()
-	for _, l := range b.State.Levels {
-		if l.Num == num && l.Den == den && l.Total == b.newest.Total && l.At >= b.newest.At &&
-			l.At <= n && b.newest.Units > 0 {
-			return l.Value, l.At
-		}
-	}
-	return b.readLevel(r), b.newest.At
-}
-
-// maxRead is the maximum number of entries that a step of a decision that may write reads.
-const maxRead = 10_000
-
-// readLevel adds up the log since the stored level.
-func (b *Bucket) readLevel(r Rate) int64 {
-	level, known := b.levels[r]
-	if known || b.newest.Units == 0 {
-		return level
-	}
-	const page = 1000
-	num, den := r.Terms()
-	last := Level{Num: num, Den: den, At: -Never}
-	for _, l := range append(slices.Clone(b.State.Levels), b.read[r]) {
-		if l.Num == num && l.Den == den && l.At > last.At && l.At < b.newest.At &&
-			b.logBase(l.At) == l.Total {
-			last = l
-		}
-	}
-	for read := 0; b.broken == nil && last.At < b.newest.At; read += page {
-		if b.read != nil && read >= maxRead {
-			b.read[r] = last
-			b.fail(ErrMore) // see Account.Bounded
-			return last.Value
-		}
-		entries, err := b.Log.Since(last.At, page)
-		b.fail(err)
-		if len(entries) == 0 {
-			b.damaged(Unsteady)
-			break
-		}
-		for _, e := range entries {
-			last.Value = r.plus(r.LevelAfter(last.Value, e.At-last.At), e.Units)
-			last.At, last.Total = e.At, e.Total
-		}
-	}
-	if b.levels == nil {
-		b.levels = make(map[Rate]int64)
-	}
-	b.levels[r] = last.Value
-	return last.Value
 }
 
 // Unsteady describes entries whose totals contradict each other.

@@ -111,10 +111,16 @@ func (a *Account) Charge(c Charge) (d Decision, err error) {
 	for i := range asks {
 		q := &asks[i]
 		q.manual, q.draws = c.Manual, c.Draws(q.Name)
-		if q.draws {
-			if err := q.canDraw(c.Reservation, q.units, a.n); err != nil {
-				return d, err
-			}
+		if !q.draws {
+			continue
+		}
+		h, err := q.find(c.Reservation, a.n)
+		if err == nil && q.units > h.Left() {
+			err = fmt.Errorf("%s: %d units asked for, %d left: %w", c.Reservation, q.units, h.Left(),
+				ErrReservationShort)
+		}
+		if err != nil {
+			return d, err
 		}
 	}
 	if err := c.CheckCost(); err != nil {
@@ -167,16 +173,6 @@ func (e *edit) dropExpired(n int64) {
 			e.Drop = append(e.Drop, h.ID)
 		}
 	}
-}
-
-// canDraw returns an error if the units cannot be drawn on the reservation.
-func (b *Bucket) canDraw(reservation string, units, n int64) error {
-	h, err := b.find(reservation, n)
-	if err == nil && units > h.Left() {
-		err = fmt.Errorf("%s: %d units asked for, %d left: %w", reservation, units, h.Left(),
-			ErrReservationShort)
-	}
-	return err
 }
 
 // Hold decides on a reservation: see Ledger.Reserve.

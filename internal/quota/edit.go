@@ -3,7 +3,6 @@ package quota
 import (
 	"slices"
 	"sort"
-	"time"
 )
 
 // edit makes the change of one bucket.
@@ -81,64 +80,6 @@ func (s State) equal(other State) bool {
 		s.Reason == other.Reason && s.ResetAt == other.ResetAt &&
 		s.Keep == other.Keep && s.Floor == other.Floor && slices.Equal(s.Levels, other.Levels) &&
 		slices.Equal(s.Others, other.Others)
-}
-
-// rates returns the rates whose levels the bucket stores, and those of limits.
-func (b *Bucket) rates(limits []Limit) (rates []Rate) {
-	add := func(r Rate) {
-		if !slices.Contains(rates, r) {
-			rates = append(rates, r)
-		}
-	}
-	for _, l := range b.State.Levels {
-		add(Rate{Units: l.Num, Per: time.Duration(l.Den) * time.Microsecond})
-	}
-	for _, l := range limits {
-		if l.Window.IsRestoring() {
-			num, den := l.Window.Restore.Terms()
-			add(Rate{Units: num, Per: time.Duration(den) * time.Microsecond})
-		}
-	}
-	return rates
-}
-
-// levels returns the levels right after the newest entry, once the change is written. A bucket
-// stores the levels of its last eight rates, so that those of earlier limits do not accumulate.
-func (e *edit) levels(limits []Limit) (levels []Level) {
-	rates, n := e.rates(limits), e.n
-	if len(e.Append) > 0 {
-		n = e.Append[0].At // a correction may be stamped before the time of a level
-	}
-	for _, r := range rates[max(0, len(rates)-8):] {
-		num, den := r.Terms()
-		if e.less < 0 { // it can be higher by less than what was added
-			continue
-		}
-		level, at := e.levelAtNewest(r, n)
-		total := e.newest.Total - e.less
-		if e.From != 0 {
-			level = e.rewritten(r, level, at)
-		}
-		for _, entry := range e.Append {
-			level = r.plus(r.LevelAfter(level, entry.At-at), entry.Units)
-			at, total = entry.At, entry.Total
-		}
-		levels = append(levels, Level{Num: num, Den: den, At: at, Total: total, Value: level})
-	}
-	return levels
-}
-
-// rewritten returns the level at a time not before the newest entry, given the level before the end
-// of the log was rewritten. A level is the highest that follows from any one entry. It follows
-// either from the old entries, less the units taken off, or from the rewritten ones.
-func (e *edit) rewritten(r Rate, was, n int64) int64 {
-	_, den := r.Terms()
-	since, at := int64(0), int64(0)
-	for _, entry := range e.Entries {
-		since = r.plus(r.LevelAfter(since, entry.At-at), entry.Units)
-		at = entry.At
-	}
-	return max(r.LevelAfter(since, n-at), was-min(e.less, maxLevel/den)*den)
 }
 
 // Apply updates the bucket's holds and state after its store has written a change. It does not copy

@@ -105,7 +105,10 @@ func (b *bucket) lasts() int64 {
 // first does.
 func (b *bucket) write(c *commands) {
 	log, state := b.key("log"), b.key("state")
-	keeps, hourly := b.keeps()+dayMillis, b.hourly()
+	keeps := b.keeps() + dayMillis
+	// The first entry of each hour and changes of older entries renew the expiry of the log.
+	hourly := len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
+		b.stored.At/(day/24) != b.added[0].At/(day/24))
 	b.writeSums(c, hourly)
 	removals := b.putHolds(c)
 	if b.renewed {
@@ -142,13 +145,6 @@ func (b *bucket) list(c *commands) {
 	lasts := b.lasts()
 	c.add("ZADD", bucketsKey(b.Credential), b.snap.now/1000+lasts, b.Name)
 	c.add("PEXPIRE", bucketsKey(b.Credential), lasts+quota.MaxWindow.Milliseconds())
-}
-
-// hourly reports whether the changes renew the expiry of the log. The first entry of each hour and
-// changes of older entries do.
-func (b *bucket) hourly() bool {
-	return len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
-		b.stored.At/(day/24) != b.added[0].At/(day/24))
 }
 
 // writeSums adds the commands that change the sums and renew their expiry. Sums outlive their
