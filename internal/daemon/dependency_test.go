@@ -157,7 +157,7 @@ func TestCatalogueLocked(t *testing.T) {
 		p := w.open(all...)
 		unlock := w.lock()
 		p.start()
-		time.Sleep(30 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		w.expect(w.units(), int64(0), "units")
 		w.expectLogged(1, "level=ERROR")
 		w.expectLogged(1, "the catalogue cannot store pages", "another process is writing", "hint=")
