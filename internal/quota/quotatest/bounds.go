@@ -188,7 +188,7 @@ func (l countingLog) Since(after int64, limit int) ([]quota.LogEntry, error) {
 	return entries, err
 }
 
-// testManyHolds: the units held by 1,500 reservations are exact while they are open, while they
+// testManyHolds: the units held by 700 reservations are exact while they are open, while they
 // expire in turn, and after more have expired than one call may remove.
 func testManyHolds(t *testing.T, h Harness) {
 	s := newStory(t, t, h, h.Open(t))
@@ -204,7 +204,7 @@ func testManyHolds(t *testing.T, h Harness) {
 	var all sync.WaitGroup
 	for worker := range 50 { // in any order: the clock stands still
 		all.Go(func() {
-			for i := worker; i < 1500; i += 50 {
+			for i := worker; i < 700; i += 50 {
 				if d, err := hold(i).ask(t.Context(), s.ledger); err != nil || !d.Allowed {
 					t.Errorf("reservation %d: %+v, %v", i, d, err)
 				}
@@ -212,7 +212,7 @@ func testManyHolds(t *testing.T, h Harness) {
 		})
 	}
 	all.Wait()
-	for i := range 1500 {
+	for i := range 700 {
 		if d, err := s.model.ask(hold(i)); err != nil || !d.Allowed {
 			t.Errorf("reservation %d of the model: %+v, %v", i, d, err)
 		}
@@ -222,7 +222,7 @@ func testManyHolds(t *testing.T, h Harness) {
 			DryRun: dry, Costs: []quota.Cost{{Bucket: "default", Units: units}}}}
 		s.decide(c)
 	}
-	charge(1900, false)
+	charge(3500, false)
 	for _, after := range []time.Duration{0, 84*time.Minute + 59*time.Second, 85 * time.Minute,
 		hours(3), hours(3), hours(3)} {
 		s.setNow(epoch.Add(after))

@@ -95,12 +95,13 @@ const farAhead = 20 * 366 * 24 * 3_600_000_000 // µs; later than any decision
 func (m *model) first(names []string, matches func(buckets []*bucket, n int64) bool) int64 {
 	for from, last := m.now(), m.now()+farAhead; from < last; {
 		buckets, n := m.at(from, names...)
+		if matches(buckets, n) {
+			return from
+		}
 		end := last // up to which no hold expires
 		for _, b := range buckets {
-			for _, h := range b.items {
-				if h.open(from) {
-					end = min(end, h.of.ExpiresAt.UnixMicro())
-				}
+			if i := slices.IndexFunc(b.items, func(h item) bool { return h.open(from) }); i >= 0 {
+				end = min(end, b.items[i].of.ExpiresAt.UnixMicro()) // the first of them to expire
 			}
 		}
 		from += int64(sort.Search(int(end-from), func(i int) bool {
@@ -114,8 +115,7 @@ func (m *model) first(names []string, matches func(buckets []*bucket, n int64) b
 }
 
 func (x *item) open(n int64) bool { return x.at == 0 && n < x.of.ExpiresAt.UnixMicro() }
-
-func (x *item) atMost() int64 { return max(x.units, x.of.Most-x.of.Drawn) }
+func (x *item) atMost() int64     { return max(x.units, x.of.Most-x.of.Drawn) }
 
 // reserved returns the open hold of a reservation, or the first entry that it became, or no item.
 func (b *bucket) reserved(id string, n int64) *item {
