@@ -42,7 +42,10 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 		kind, upstream := youtube.KindOf(err)
 		switch {
 		case err == nil, upstream && kind != youtube.Transient:
-			b.reset()
+			b.mu.Lock()
+			b.failures, b.several = 0, false
+			b.mu.Unlock()
+			b.upstream.works()
 		case ctx.Err() != nil, !upstream: // the gate refused, or ctx ended before the answer
 			b.upstream.untake()
 		case b.down(run):
@@ -52,13 +55,6 @@ func (b *breaker) guard(run string) func(context.Context, func() error) error {
 		}
 		return err
 	}
-}
-
-func (b *breaker) reset() {
-	b.mu.Lock()
-	b.failures, b.several = 0, false
-	b.mu.Unlock()
-	b.upstream.works()
 }
 
 // down counts a failure, and reports whether the upstream is down.

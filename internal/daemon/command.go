@@ -69,11 +69,14 @@ func (c *Command) earlier(context.Context, *lane) (e earlierTicks, err error) { 
 // run runs the command, and repeats it while it fails and Retry allows.
 func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {
 	if c.Retry == 0 {
-		first, err := c.begins(ctx, l, tick)
+		// After a crash between this record and the end, it is unknown what the command did.
+		begun := l.cfg.markClaim(l.Lane, tick)
+		begun.Name, begun.Holder = "begun/"+tick.ID(), l.d.Holder
+		state, err := l.cfg.Claims.Claim(ctx, begun)
 		if err != nil {
 			return l.retry(tick, err)
 		}
-		if !first {
+		if state != quota.ClaimWon {
 			l.d.Log.Warn("tick left out: its run was lost in a crash, and retry: is 0",
 				"tick", tick.ID())
 			l.missedTick(1, tick, "its run was lost in a crash, and retry: is 0")
@@ -93,15 +96,6 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 			return retry
 		}
 	}
-}
-
-// begins records that the tick's run begins, and reports whether it is the first. After a crash
-// between this record and the end, it is unknown what the command did.
-func (c *Command) begins(ctx context.Context, l *lane, tick schedule.Tick) (bool, error) {
-	claim := l.cfg.markClaim(l.Lane, tick)
-	claim.Name, claim.Holder = "begun/"+tick.ID(), l.d.Holder
-	state, err := l.cfg.Claims.Claim(ctx, claim)
-	return state == quota.ClaimWon, err
 }
 
 func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,

@@ -216,7 +216,6 @@ func (d *Daemon) await(grace time.Duration) error {
 	}
 }
 
-// waiting returns the number of ticks that are due and not done.
 func (d *Daemon) waiting() (n int64) {
 	now := time.Now()
 	d.mu.Lock()

@@ -88,11 +88,6 @@ func (c *Config) snapshot(ctx context.Context, p Policy, name string) (*snapshot
 	return s, err
 }
 
-// find returns the index of a lane in the rule.
-func (s *snapshot) find(name string) int {
-	return slices.IndexFunc(s.rule.Lanes, func(l share.Lane) bool { return l.Name() == name })
-}
-
 // skew returns how far the ledger's clock is ahead of this host's, plus part of the round trip.
 func skew(ledger time.Time) time.Duration {
 	if d := time.Until(ledger); d.Abs() >= 5*time.Second {

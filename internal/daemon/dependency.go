@@ -40,7 +40,6 @@ type dependencyText struct {
 // stillAway is the interval at which a lasting outage is logged again.
 const stillAway = time.Hour
 
-// failed records that a call failed.
 func (o *dependency) failed(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -197,7 +197,11 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	for ticks.Err() == nil {
 		l.refresh()
 		tick := l.Next(l.until)
-		if !l.await(ticks, tick) {
+		at := tick.At
+		if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
+			at = at.Add(rand.N(jitter))
+		}
+		if !pauseUntil(ticks, at, time.Now) {
 			return
 		}
 		switch {
@@ -230,15 +234,6 @@ func (l *lane) runLate(ticks, ctx context.Context, tick missed) bool {
 	l.unmarked = true
 	defer func() { l.unmarked = false }()
 	return l.runTick(waiting, ctx, tick.Tick, true) || ticks.Err() == nil
-}
-
-// await waits for the tick and its jitter. It returns false if ticks ends first.
-func (l *lane) await(ticks context.Context, tick schedule.Tick) bool {
-	at := tick.At
-	if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
-		at = at.Add(rand.N(jitter))
-	}
-	return pauseUntil(ticks, at, time.Now)
 }
 
 // late reports whether the tick is too late to run, because the next one is due too.

@@ -137,7 +137,10 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 	for _, l := range c.Lanes {
 		b := l.Work.policy().Budget
 		if l.Region == "" {
-			m.expectJob(l, now)
+			m.jobInterval.WithLabelValues(l.Job).Set(l.LongestInterval(now).Seconds())
+			for _, outcome := range jobOutcomes {
+				m.jobs.WithLabelValues(l.Job, outcome)
+			}
 			continue
 		}
 		m.interval.WithLabelValues(l.Region).Set(l.LongestInterval(now).Seconds())
@@ -151,17 +154,8 @@ func (m *Metrics) inForce(c *Config, now time.Time) {
 	}
 }
 
-// jobOutcomes are the outcomes of a job's ticks.
 var jobOutcomes = []string{"complete", "exhausted", "failed", "timeout", "interrupted", leftOut,
 	paced, overtaken, overlaps, lost, panicked}
-
-// expectJob creates the series of a job.
-func (m *Metrics) expectJob(l Lane, now time.Time) {
-	m.jobInterval.WithLabelValues(l.Job).Set(l.LongestInterval(now).Seconds())
-	for _, outcome := range jobOutcomes {
-		m.jobs.WithLabelValues(l.Job, outcome)
-	}
-}
 
 // ended counts how a tick ended, for all regions together or for each job.
 func (m *Metrics) ended(l *lane, outcome string) {

@@ -131,7 +131,6 @@ func failureKinds() []string {
 
 func kindWord(kind youtube.Kind) string { return strings.ReplaceAll(string(kind), " ", "_") }
 
-// countFailure counts a failed run of a region.
 func (m *Metrics) countFailure(l *lane, err error) {
 	m.failures.WithLabelValues(l.Region, failureKind(err)).Inc()
 }

@@ -29,10 +29,8 @@ type source struct {
 	down atomic.Bool // the last read failed
 }
 
-// scrape receives the metrics of one scrape.
 type scrape chan<- prometheus.Metric
 
-// gauge is the name, the help and the labels of a gauge.
 type gauge struct {
 	name, help string
 	labels     []string

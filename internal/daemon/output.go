@@ -22,7 +22,6 @@ type output struct {
 	lines   atomic.Int64
 }
 
-// stream returns the writer for the run's standard output or standard error.
 func (o *output) stream(name string) io.Writer {
 	s := &job.Lines{Max: maxLine, Each: func(line string, cut bool) {
 		text := strings.ToValidUTF8(strings.TrimSuffix(line, "\r"), "�")

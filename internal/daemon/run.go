@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/share"
 )
 
 // Outcomes of ticks that are not outcomes of a sweep.
@@ -85,7 +86,8 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	decision, book, err := s.admit(ctx, s.find(l.Name()), tick.At)
+	lane := slices.IndexFunc(s.rule.Lanes, func(m share.Lane) bool { return m.Name() == l.Name() })
+	decision, book, err := s.admit(ctx, lane, tick.At)
 	if err != nil {
 		return false, err
 	}
@@ -106,14 +108,12 @@ func (l *lane) admitted(ctx context.Context, tick schedule.Tick) (bool, error) {
 	return decision.Run, nil
 }
 
-// ending is how a tick ended.
 type ending struct {
 	outcome string
 	code    *int // exit code of a command; nil if none was started
 	units   map[string]int64
 }
 
-// attrs returns the ending's log attributes.
 func (e ending) attrs() []any {
 	attrs := []any{"outcome", e.outcome}
 	if e.code != nil {
@@ -143,7 +143,6 @@ func (l *lane) ended(ctx context.Context, tick schedule.Tick, e ending) {
 	}
 }
 
-// missedTick reports ticks that did not run.
 func (l *lane) missedTick(ticks int64, last schedule.Tick, why string) {
 	if l.d.Missed != nil {
 		l.d.Missed(l.policy().Budget.Credential, l.Lane.Lane, ticks, last.At, why)

@@ -99,8 +99,9 @@ func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 	if err != nil || !ok {
 		return err
 	}
-	earlier, ok := l.parse(chart.Run)
-	if !ok || !earlier.Scheduled.Before(tick.Scheduled) {
+	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(chart.Run, l.Name()+"/"))
+	earlier := l.Tick(scheduled) // possibly of an earlier schedule
+	if err != nil || !earlier.Scheduled.Before(tick.Scheduled) {
 		return nil
 	}
 	if state, err := l.markOf(ctx, earlier); err != nil || state != quota.ClaimDone {
@@ -112,12 +113,6 @@ func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 			"earlier", earlier.ID(), "pages", chart.Pages)
 	}
 	return err
-}
-
-// parse reads the ID of a tick of the lane, possibly one of an earlier schedule.
-func (l *lane) parse(id string) (schedule.Tick, bool) {
-	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(id, l.Name()+"/"))
-	return l.Tick(scheduled), err == nil
 }
 
 func (s *Sweep) sweep(ctx context.Context, l *lane, tick schedule.Tick) result {

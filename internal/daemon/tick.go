@@ -178,7 +178,6 @@ func (l *lane) leaseClaim() quota.Claim {
 	return l.claim(l.Name(), l.d.Holder, l.cfg.Lease)
 }
 
-// claim returns a claim under the lane's credential.
 func (l *Lane) claim(name, holder string, ttl time.Duration) quota.Claim {
 	return quota.Claim{Credential: l.Work.policy().Budget.Credential, Name: name, Holder: holder,
 		TTL: ttl}
@@ -238,7 +237,6 @@ func (l *lane) mayLease(ctx context.Context, waits bool) (bool, error) {
 	return state != quota.ClaimHeld, err
 }
 
-// endNext releases nextClaim if this daemon holds it.
 func (l *lane) endNext(ctx context.Context) {
 	if l.isNext {
 		l.release(ctx, l.nextClaim(l.d.Holder, time.Second))

@@ -61,7 +61,6 @@ func (t *turns) await(ctx context.Context, mine *turn) bool {
 	return false
 }
 
-// give returns a turn.
 func (t *turns) give(back *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,6 @@ type reader struct {
 	chart *chart // the visit's chart
 }
 
-// chart is the chart being read.
 type chart struct {
 	region    string
 	id        catalog.ChartID // 0 until its first page is stored

@@ -44,7 +44,6 @@ type Region struct {
 // Err returns why the region is not complete. It is nil for a skipped region.
 func (r Region) Err() error { return r.err }
 
-// summarize adds up the readers' results.
 func (s *Sweep) summarize(order []*visit, q *queue) Summary {
 	sum := Summary{Units: q.units}
 	count := make(map[Outcome]int)

@@ -38,7 +38,6 @@ const (
 	notFound  = 127
 )
 
-// child is a command that was started.
 type child struct {
 	cmd   *exec.Cmd
 	group bool
@@ -179,7 +178,6 @@ func (c *child) wait(ctx context.Context, r *run) {
 	}
 }
 
-// result sets how the command ended.
 func (c *child) result(out *Outcome) {
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {

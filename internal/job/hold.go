@@ -87,18 +87,14 @@ func (r *run) hold(ctx context.Context, key string) error {
 			return &DeniedError{Decision: d}, nil
 		}
 		if err == nil {
-			r.holds(d)
+			r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
+			r.replayed, r.heldAt = d.Replayed, d.At
+			if d.Unmetered {
+				r.passed = d
+			}
 		}
 		return nil, err
 	})
-}
-
-func (r *run) holds(d quota.Decision) {
-	r.out.Reservation, r.out.ExpiresAt, r.out.Held = d.Reservation, d.ExpiresAt, d.Units
-	r.replayed, r.heldAt = d.Replayed, d.At
-	if d.Unmetered {
-		r.passed = d
-	}
 }
 
 // note returns the text that describes the reservation in lists.

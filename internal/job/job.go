@@ -199,7 +199,6 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	return r.out, nil
 }
 
-// run is one execution of a job.
 type run struct {
 	*Job
 	out      Outcome
@@ -234,7 +233,6 @@ func (j *Job) begin(ctx context.Context) (*run, error) {
 	return r, ctx.Err()
 }
 
-// call returns the call to hold.
 func (r *run) call() quota.Call {
 	call := r.Call
 	call.Labels = maps.Clone(r.budget.Labels)
@@ -251,7 +249,7 @@ func (r *run) untilSignal(ctx context.Context) (_ context.Context, stop func() e
 		for {
 			select {
 			case sig := <-r.Signals:
-				if ends(sig) {
+				if sig != syscall.SIGWINCH { // the others end a program that does not handle them
 					cancel(&SignalError{sig.(syscall.Signal)})
 					return
 				}

@@ -61,7 +61,6 @@ func ReadHistory(ctx context.Context, b *quota.Budget, buckets []string) (h Hist
 	return h, nil
 }
 
-// runUsage holds the units of one run.
 type runUsage struct {
 	run   string
 	at    time.Time // of its last entry

@@ -24,7 +24,6 @@ type reportTotal struct {
 	first string // first bad line, with its number
 }
 
-// add adds the units of one line.
 func (t *reportTotal) add(r *run, line string) {
 	t.lines++
 	if strings.TrimSpace(line) == "" {
@@ -48,7 +47,6 @@ func (t *reportTotal) add(r *run, line string) {
 
 var errReportLine = errors.New("write units=N, bucket=B units=N or method=M count=N")
 
-// parseLine returns the costs in one line.
 func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	values := make(map[string]string)
 	for _, word := range strings.Fields(line) {

@@ -20,7 +20,6 @@ const (
 	EnvMax         = "QUOTA_MAX"         // ceiling of the command in units, if it has one
 )
 
-// start starts the command.
 func (r *run) start(ctx context.Context) error {
 	env := []string{EnvLabels + "=" + r.budget.Labels.Encode()}
 	if r.out.Reservation != "" {

@@ -33,9 +33,7 @@ func (r *run) giveBack() {
 	if r.out.Reservation == "" {
 		return
 	}
-	err := patiently(r.patience(), func(ctx context.Context) error {
-		return r.requests.giveBack(ctx)
-	})
+	err := patiently(r.patience(), r.requests.giveBack)
 	if err != nil && !errors.Is(err, quota.ErrNoReservation) { // the command may have settled it
 		r.lapses(err)
 	}
@@ -122,7 +120,6 @@ func (r *run) logged(ctx context.Context, bucket string) (units int64, err error
 	return units, err
 }
 
-// costsOf returns units by bucket as costs.
 func costsOf(units map[string]int64) (costs []quota.Cost) {
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
 		costs = append(costs, quota.Cost{Bucket: bucket, Units: units[bucket]})

@@ -24,9 +24,6 @@ func Notify() chan os.Signal {
 	return signals
 }
 
-// ends reports whether a signal ends a program that does not handle it.
-func ends(sig os.Signal) bool { return sig != syscall.SIGWINCH }
-
 // pass passes a signal to the command, unless the terminal has already sent it to the whole
 // foreground job, for a key or a change of its size.
 func (c *child) pass(sig os.Signal) {

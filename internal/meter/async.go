@@ -29,7 +29,6 @@ type ongoing struct {
 	Results bool // the call has ended; its results are still to be read line by line
 }
 
-// writeNote writes a note in the host's journal.
 func (t *Transport) writeNote(ctx context.Context, note quota.Note, value any) error {
 	if t.Budget.Journal == nil {
 		return quota.ErrNoJournal
@@ -42,7 +41,6 @@ func (t *Transport) writeNote(ctx context.Context, note quota.Note, value any) e
 	return t.Budget.Journal.Note(ctx, note)
 }
 
-// readNote reads the note of that name into value.
 func (t *Transport) readNote(ctx context.Context, name string, value any) error {
 	if t.Budget.Journal == nil {
 		return quota.ErrNoNote

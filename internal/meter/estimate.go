@@ -55,7 +55,6 @@ func ParseEstimates(words []string, check func(method, bucket string) error) (Es
 	return all, nil
 }
 
-// estimateOf returns the estimate for a bucket of the method.
 func (all Estimates) estimateOf(method, bucket string) Estimate {
 	for _, name := range []string{method + "/" + quota.WholeOf(bucket), method, ""} {
 		if e, ok := all[name]; ok {
@@ -177,13 +176,5 @@ func (t *Transport) seed(ctx context.Context, name sampled, s *sample) {
 			e.Labels[quota.LabelPriced] == name.priced {
 			s.add(e.Units)
 		}
-	}
-}
-
-// remember adds the units that a call used to the samples of calls like it.
-func (e *exchange) remember(costs []quota.Cost) {
-	for _, c := range costs {
-		name := sampled{e.call.Method, c.Bucket, e.quote.Priced}
-		e.gate.samples.sampleOf(name).add(max(0, c.Units-e.quote.Certain[c.Bucket]))
 	}
 }

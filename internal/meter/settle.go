@@ -11,7 +11,6 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// ending is how a response ended.
 type ending int
 
 const (
@@ -112,7 +111,10 @@ func (e *exchange) end(how ending) {
 	default:
 		e.settle(out.Costs, e.late(out.Lessons))
 		if how == complete && len(out.Missing) == 0 && out.Refusal == nil {
-			e.remember(out.Costs)
+			for _, c := range out.Costs {
+				name := sampled{e.call.Method, c.Bucket, e.quote.Priced}
+				e.gate.samples.sampleOf(name).add(max(0, c.Units-e.quote.Certain[c.Bucket]))
+			}
 		}
 	}
 }

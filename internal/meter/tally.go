@@ -84,7 +84,6 @@ func (t *Tally) change(units map[string]int64, sign int64) {
 	}
 }
 
-// book calls Booked, if it is set.
 func (t *Tally) book(units map[string]int64) {
 	if t.Booked != nil {
 		t.Booked(units)

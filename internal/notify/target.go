@@ -24,7 +24,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-// target is a receiver of notifications.
 type target struct {
 	name string // its key under notify:, part of the claim
 	to   string // where notifications go, without secrets
@@ -33,10 +32,8 @@ type target struct {
 	deliver func(context.Context, Event) (string, error)
 }
 
-// attemptTime bounds one attempt to send.
 const attemptTime = 10 * time.Second
 
-// targets returns the configured targets.
 func targets(cfg *config.Config, environ []string) (all []target) {
 	n := cfg.Notify
 	if n.URL != "" {
@@ -146,7 +143,6 @@ func (w webhook) sign(h http.Header, id string, now time.Time, body []byte) erro
 	return nil
 }
 
-// key returns the key of the signature.
 func (w webhook) key() ([]byte, error) {
 	text, err := w.Secret.Key()
 	if err != nil {

@@ -77,7 +77,6 @@ func (o *outlook) affordable(likely load) float64 {
 	return twoDigits(0.9 * low)
 }
 
-// twoDigits rounds down to two digits.
 func twoDigits(n float64) float64 {
 	if n < 1 {
 		return 0

@@ -38,7 +38,6 @@ func limitsOf(bucket string, limits []quota.Limit) []quota.Limit {
 		func(l quota.Limit) bool { return l.Bucket != bucket || l.Window.Concurrent })
 }
 
-// load sets the bucket to the ledger's state.
 func (b *bucket) load(s Standing) {
 	for _, e := range s.Spent {
 		b.Add(e.At.UnixMicro(), e.Units)
@@ -56,14 +55,6 @@ func (b *bucket) load(s Standing) {
 	if !s.ResetAt.IsZero() {
 		b.State.ResetAt = s.ResetAt.UnixMicro()
 	}
-}
-
-// pacesOf returns the paces that hold a lane back.
-func (b *bucket) pacesOf(l *share.Lane) []quota.Limit {
-	if l.OwnPaces != nil {
-		return limitsOf(b.Name, *l.OwnPaces)
-	}
-	return b.paces
 }
 
 // expiring returns the holds that are open at a moment.

@@ -59,10 +59,3 @@ func (c *crowd) note(days []Day) {
 	c.indexes[key] = len(c.collisions)
 	c.collisions = append(c.collisions, n)
 }
-
-func (c *crowd) sorted() []Collision {
-	slices.SortStableFunc(c.collisions, func(a, b Collision) int {
-		return b.Times*b.Ticks - a.Times*a.Ticks
-	})
-	return c.collisions
-}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"quotabudget/internal/quota"
@@ -114,7 +115,6 @@ type Work struct {
 	Units int64 `json:"units"`
 }
 
-// and returns the sum.
 func (w Work) and(v Work) Work {
 	return Work{w.Runs + v.Runs, w.Pages + v.Pages, w.Units + v.Units}
 }
@@ -167,7 +167,7 @@ func (o *outlook) fill(f *Forecast, p playResult) {
 		f.Limit = p.runs[0].Limit
 	}
 	switch {
-	case o.closed():
+	case slices.ContainsFunc(o.long, func(l quota.Limit) bool { return l.Cap(false) == 0 }):
 		var none time.Time
 		f.Missing, f.Verdict = 0, Closed
 		f.DryAt, f.Earliest, f.Latest, f.OpensAt = none, none, none, none

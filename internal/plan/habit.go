@@ -54,8 +54,11 @@ type habit struct {
 // sums. The last bin is the elapsed part of the current grain, plus the grain before if that part
 // is short.
 func newHabit(b Bucket) habit {
-	free := unscheduled(b)
-	h := habit{units: make([]float64, bins(b)), budget: budgetOf(b), last: quota.GrainOf(b.At)}
+	free, length := unscheduled(b), assumedQuiet
+	if len(b.Spent) > 0 {
+		length = min(history(ahead(b)), max(assumedQuiet, b.At.Sub(b.Spent[0].At)))
+	}
+	h := habit{units: make([]float64, length/bin), budget: budgetOf(b), last: quota.GrainOf(b.At)}
 	if b.At.Sub(h.last) < bin/2 {
 		h.last = h.last.Add(-bin)
 	}
@@ -80,15 +83,6 @@ func (h *habit) binOf(at time.Time) int {
 		return 0
 	}
 	return 1 + int((h.last.Sub(at)-1)/bin)
-}
-
-// bins returns the length of the history in bins.
-func bins(b Bucket) int {
-	length := assumedQuiet
-	if len(b.Spent) > 0 {
-		length = min(history(ahead(b)), max(assumedQuiet, b.At.Sub(b.Spent[0].At)))
-	}
-	return int(length / bin)
 }
 
 // unscheduled returns, by entry, the units that no lane's job spent. It omits corrections, which

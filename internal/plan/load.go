@@ -41,7 +41,6 @@ const (
 // load is unscheduled spending by bin from now.
 type load []float64
 
-// perHour returns the mean rate.
 func (l load) perHour() float64 { return mean(l) / bin.Hours() }
 
 // loads returns the 10th percentile, the median and the 90th percentile of unscheduled spending in

@@ -27,7 +27,6 @@ type outlook struct {
 	suspended int64        // end of the suspension
 }
 
-// newOutlook prepares a bucket.
 func newOutlook(b Bucket) *outlook {
 	o := &outlook{Bucket: b}
 	limits, throttles := split(b)
@@ -123,9 +122,4 @@ func (o *outlook) opensFirst(p playResult) time.Time {
 		return exact
 	}
 	return looked
-}
-
-// closed reports whether a limit allows nothing.
-func (o *outlook) closed() bool {
-	return slices.ContainsFunc(o.long, func(l quota.Limit) bool { return l.Cap(false) == 0 })
 }

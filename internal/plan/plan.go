@@ -80,7 +80,10 @@ func (p *Plan) Execute() Report {
 		r.record(from, to, Day{Start: start.UTC(), End: end.UTC()})
 		from = end
 	}
-	r.report.Collisions = r.crowd.sorted()
+	r.report.Collisions = r.crowd.collisions
+	slices.SortStableFunc(r.report.Collisions, func(a, b Collision) int {
+		return b.Times*b.Ticks - a.Times*a.Ticks
+	})
 	return r.report
 }
 
@@ -182,7 +185,6 @@ func (r *recorder) watch(run Run, days []Day) {
 	r.ended = r.Watch != nil && !r.Watch(run)
 }
 
-// close adds up a day.
 func (r *recorder) close(days []Day) {
 	var all Counts
 	var losing []LaneUse

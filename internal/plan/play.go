@@ -71,7 +71,6 @@ type tick struct {
 	lane int
 }
 
-// lane is the state of a lane.
 type lane struct {
 	buckets []*bucket        // that a page is charged to
 	costs   []quota.Cost     // of a page, by bucket
@@ -134,7 +133,11 @@ func (g *Play) lane(l *share.Lane) lane {
 		if price[b.Name] > 0 {
 			s.buckets = append(s.buckets, b)
 			s.costs = append(s.costs, quota.Cost{Bucket: b.Name, Units: price[b.Name]})
-			s.limits[0] = append(append(s.limits[0], b.limits...), b.pacesOf(l)...)
+			paces := b.paces
+			if l.OwnPaces != nil {
+				paces = limitsOf(b.Name, *l.OwnPaces)
+			}
+			s.limits[0] = append(append(s.limits[0], b.limits...), paces...)
 			s.limits[1] = append(s.limits[1], b.limits...)
 		}
 	}

@@ -34,7 +34,6 @@ type Counts struct {
 // Lost returns the number of runs that get less than they want.
 func (c Counts) Lost() int64 { return c.Runs - c.Complete }
 
-// count adds a run to the counts.
 func (c *Counts) count(r Run) {
 	c.add(Counts{Runs: 1, Wanted: r.Wanted, Pages: r.Pages})
 	*[...]*int64{&c.Complete, &c.Partial, &c.Denied, &c.LeftOut}[r.Outcome]++

@@ -21,7 +21,6 @@ const (
 	whenLost               // at the first denial, or the first run that loses a page
 )
 
-// playResult is the result of one play.
 type playResult struct {
 	dry        int64 // when the units were used up, if some were missing later; else never
 	scheduled  Work
@@ -47,7 +46,6 @@ func (o *outlook) suffices(l load) bool {
 	return o.now > 0 && o.play(l, whenLost).dry == never
 }
 
-// walker walks through one play.
 type walker struct {
 	*outlook
 	play   *Play
@@ -132,7 +130,6 @@ func (w *walker) charge(at, units int64) {
 	}
 }
 
-// run plays the next run.
 func (w *walker) run() {
 	run := w.play.Run()
 	l := &w.plan.Lanes[run.Lane]
@@ -154,7 +151,6 @@ func (w *walker) run() {
 	r.runs = append(r.runs, run)
 }
 
-// denied records a denial.
 func (w *walker) denied(at, units int64, limit string) {
 	if w.result.dry == never {
 		w.result.dry, w.short, w.result.limit = min(at, w.empty), units, limit

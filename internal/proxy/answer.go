@@ -38,7 +38,6 @@ func refusef(status int, reason, title, format string, args ...any) *refusal {
 		Detail: fmt.Sprintf(format, args...)}}
 }
 
-// with sets a header of the refusal.
 func (f *refusal) with(name, value string) *refusal {
 	f.header = http.Header{name: {value}}
 	return f
@@ -91,7 +90,6 @@ func (x *exchange) refuse(err error) {
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))
 }
 
-// amount formats units of a bucket.
 func (x *exchange) amount(bucket string, units int64) string {
 	b, _ := x.up.Table.Bucket(bucket)
 	return b.Unit.Text(units) + " of " + bucket
@@ -100,7 +98,6 @@ func (x *exchange) amount(bucket string, units int64) string {
 // statusGone is logged for a request whose caller has disconnected.
 const statusGone = 499
 
-// outcome returns the outcome for the log and the metrics.
 func (f *refusal) outcome() string {
 	switch {
 	case f.limit != "":

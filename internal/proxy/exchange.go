@@ -26,7 +26,6 @@ const (
 	outcomeBroken    = "broken off"     // the response is incomplete
 )
 
-// exchange is one request and its outcome.
 type exchange struct {
 	proxy *Proxy
 	r     *http.Request

@@ -69,7 +69,6 @@ func (x *exchange) route() error {
 	return nil
 }
 
-// firstPart returns the first segment of the path.
 func (x *exchange) firstPart() string {
 	first, _, _ := strings.Cut(strings.TrimPrefix(x.r.URL.EscapedPath(), "/"), "/")
 	return first
@@ -119,7 +118,6 @@ func (x *exchange) enter(u *Upstream) {
 	x.takeOff(x.prefix)
 }
 
-// takeOff removes a prefix from the path.
 func (x *exchange) takeOff(prefix string) {
 	x.r = x.r.WithContext(x.r.Context())
 	to := *x.r.URL

@@ -103,7 +103,6 @@ type accounts struct {
 	budgets map[string]*quota.Budget // by credential
 }
 
-// budgetOf returns the budget of a credential.
 func (s *Server) budgetOf(cred config.Credential) *quota.Budget {
 	src, a := s.Source(), &s.accounts
 	a.mu.Lock()
@@ -203,7 +202,6 @@ func (s *Server) onlyBudgetOf(hold string) (only *quota.Budget) {
 	return only
 }
 
-// parseTTL parses the lifetime of a hold.
 func parseTTL(text string) (time.Duration, error) {
 	ttl, err := words.ParseSpan(text)
 	if err != nil || ttl < time.Millisecond {

@@ -74,7 +74,6 @@ func newPlan(planned report.Planned) *planBody {
 	return body
 }
 
-// usePlot draws the planned use of a limit.
 func usePlot(i int, r *plan.Report, s plan.Series, use plan.Use) *plot {
 	p := &plot{ID: "use-" + strconv.Itoa(i), Name: use.Limit.Name() + ": units used", From: r.From,
 		To: r.To, Height: 150}
@@ -85,7 +84,11 @@ func usePlot(i int, r *plan.Report, s plan.Series, use plan.Use) *plot {
 	p.between(0, float64(high))
 	var line []point
 	length := time.Duration(len(s.Use)) * s.Step
-	peaks := report.Peaks(s.Use, points(len(s.Use), length))
+	points := min(len(s.Use), plotWidth)
+	if length > maxDetailed {
+		points = int(length / (24 * time.Hour))
+	}
+	peaks := report.Peaks(s.Use, points)
 	for n, used := range peaks {
 		line = append(line, point{s.Start.Add(length * time.Duration(n) / time.Duration(len(peaks))),
 			used})

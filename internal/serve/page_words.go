@@ -14,7 +14,6 @@ import (
 	"quotabudget/internal/words"
 )
 
-// functions are the functions of the templates.
 var functions = template.FuncMap{
 	"plain": words.Plain, "title": title, "count": count, "short": short, "ago": ago,
 	"until": until, "clock": clock, "moment": moment, "iso": iso, "length": length,
@@ -33,7 +32,6 @@ var functions = template.FuncMap{
 	},
 }
 
-// title returns the title of a video as text.
 func title(text string) string {
 	return cmp.Or(strings.TrimSpace(words.Plain(text)), "(no title)")
 }
@@ -147,7 +145,6 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// item is an item of the menu.
 type item struct {
 	Path, Name string
 	Here       bool

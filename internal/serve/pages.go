@@ -31,7 +31,6 @@ type site struct {
 //go:embed templates/*
 var templateFiles embed.FS
 
-// page is the content of a page.
 type page struct {
 	Title   string
 	Section string // of the menu

@@ -231,14 +231,6 @@ func DrawPlan(w io.Writer, planned report.Planned) error {
 	return picture.Execute(w, out)
 }
 
-// points returns the number of points in the curve of a plan with that many steps and that length.
-func points(steps int, length time.Duration) int {
-	if length > maxDetailed {
-		return int(length / (24 * time.Hour))
-	}
-	return min(steps, plotWidth)
-}
-
 // Caption names the limit that is drawn.
 func (p planPlot) Caption() string {
 	return p.Limit.Name() + ", of " + strconv.FormatInt(p.Cap, 10)

@@ -47,7 +47,7 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	if turn.interval == never {
 		d.Interval = -1
 	} else if turn.class != unknown {
-		d.Due = moment(at + turn.wait())
+		d.Due = moment(at + max(0, turn.due-turn.now)/tickParts*turn.every)
 	}
 	isDue := turn.due <= turn.now+tickParts // or will be due before the next tick
 	room := b.room(turn, d.Cost, at, at)

@@ -40,7 +40,6 @@ type Book struct {
 	changes int64 // number of changed divisions so far
 }
 
-// laneBook is a book's record of one lane.
 type laneBook struct {
 	record
 	cost  int64 // of a run, in units
@@ -137,7 +136,6 @@ func (r *record) add(at, units int64) {
 	r.total += units
 }
 
-// newest returns the start of the newest grain.
 func (r *record) newest() int64 { return r.at[len(r.at)-1] }
 
 // from returns the index of the first grain that begins at t or later.

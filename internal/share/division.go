@@ -139,13 +139,15 @@ func (b *Book) divide(d *division, at, left int64) {
 func (b *Book) cut(w *window, capacity int64) *cut {
 	c := &cut{total: capacity}
 	var claims []claim
+	const day = 24 * int64(time.Hour/time.Microsecond)
 	for i, l := range b.rule.Lanes {
 		demand := float64(w.ticks[i] * b.lanes[i].cost)
 		if b.lanes[i].cost > capacity {
 			demand = 0 // not even one run fits
 		}
-		claims = append(claims, claim{demand, float64(max(l.Weight, 0)), l.Priority,
-			float64(l.floorOf(w))})
+		days := max(1, (w.length+day/2)/day)
+		floor := mulDiv(max(l.Floor, 0), days, 1)
+		claims = append(claims, claim{demand, float64(max(l.Weight, 0)), l.Priority, float64(floor)})
 	}
 	c.units = maxMin(float64(capacity), claims)
 	for i, units := range c.units {

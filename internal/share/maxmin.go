@@ -6,7 +6,6 @@ import (
 	"slices"
 )
 
-// claim is a lane's claim on the shared units.
 type claim struct {
 	demand   float64 // units it wants in all, and the most it gets
 	weight   float64 // its proportion. With 0 it gets only units that the others leave.

@@ -46,12 +46,6 @@ type Lane struct {
 	Floor    int64 // units a day, or per window if it is shorter
 }
 
-// floorOf returns the lane's floor in a window, in units.
-func (l *Lane) floorOf(w *window) int64 {
-	const day = 24 * int64(time.Hour/time.Microsecond)
-	return mulDiv(max(l.Floor, 0), max(1, (w.length+day/2)/day), 1)
-}
-
 // Paces are the pace lines of a lane, or of the credential; none if there is no pace.
 type Paces []quota.Limit
 

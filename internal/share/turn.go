@@ -41,9 +41,6 @@ const (
 	unknown       // the lane has not run within Memory
 )
 
-// wait returns the time until the next run is due, in microseconds.
-func (t *turn) wait() int64 { return max(0, t.due-t.now) / tickParts * t.every }
-
 // waited returns how long the run has been due, in microseconds.
 func (t *turn) waited() int64 {
 	return int64(float64(t.now-t.order-t.interval) / tickParts * float64(t.every))
