@@ -24,6 +24,7 @@ const faster = 30
 // credential with ingestor run. All of them want more than there is, and the stand-in has billed no
 // more than the limit. cron runs in a mount namespace of its own, with its own spool.
 func TestCron(t *testing.T) {
+	t.Parallel()
 	const limit = 60
 	dir := t.TempDir()
 	standin := launch(t, nil, "ingestor", "standin", "--listen", "127.0.0.1:0", "--key", key)

@@ -111,6 +111,7 @@ var teams = []team{{"ci", "ci-token-of-24-characters", 50},
 // TestTeams has a hundred callers in four languages, for three teams: each team gets exactly its
 // part or, if the whole limit is smaller, together they get exactly the whole.
 func TestTeams(t *testing.T) {
+	t.Parallel()
 	var tokens strings.Builder
 	for _, team := range teams {
 		fmt.Fprintf(&tokens, "%s %s charge label=team=%[1]s\n", team.name, team.token)

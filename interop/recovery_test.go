@@ -32,6 +32,7 @@ type scenario struct {
 // TestRecovery plays each scenario with each client: in the end the ledger has what the calls used,
 // once.
 func TestRecovery(t *testing.T) {
+	t.Parallel()
 	file, err := os.Open("testdata/ledger/recovery.yaml")
 	must(t, err)
 	defer file.Close()
