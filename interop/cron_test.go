@@ -59,8 +59,8 @@ MAILTO=""
 * * * * * quotactl exec --units 2 --settle exit -- sh %s >> %s/out 2>&1
 * * * * * quotactl exec --units 5 --settle report --label job=report -- /usr/bin/python3 %s >> %[4]s/out 2>&1
 * * * * * quotactl exec --units 4 --settle proxy --label job=crawl -- node %[6]s >> %[4]s/out 2>&1
-`, filepath.Dir(clitest.Program(t, "quotactl")), filepath.Dir(clitest.Program(t, "node")), shell, dir,
-		python, node)
+`, filepath.Dir(clitest.Program(t, "quotactl")), filepath.Dir(clitest.Program(t, "node")),
+		shell, dir, python, node)
 	write(t, dir, "spool/root", table)
 	daemon := exec.Command("ingestor", "run")
 	daemon.Env = append(os.Environ(), vars...)

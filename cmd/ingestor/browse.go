@@ -147,7 +147,9 @@ func searchCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			videos := cli.Each(matches, func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) })
+			videos := cli.Each(matches, func(v catalog.Seen) report.Video {
+				return report.NewVideo(v, 0)
+			})
 			return a.Print(cli.Object{"videos", videos}, func(s cli.Screen) {
 				if len(matches) == 0 {
 					s.Say("no video found\n")
@@ -197,7 +199,9 @@ func purgeCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.Print(cli.Object{"videos_deleted", n}, func(s cli.Screen) { s.Say("%d videos deleted\n", n) })
+			return a.Print(cli.Object{"videos_deleted", n}, func(s cli.Screen) {
+				s.Say("%d videos deleted\n", n)
+			})
 		}, catalog.Open)
 	})
 	cli.Flags(c.Flags(), "older-than", &older)

@@ -32,7 +32,8 @@ func shownConfig(cfg *config.Config) object {
 			"version", cfg.Costs.Version},
 		"credentials", cli.Each(cfg.Credentials, shownCredential), "youtube", cfg.YouTube}
 	job := func(j config.OwnJob) object { return shownJob(cfg, j) }
-	o = o.NonEmpty("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg), "jobs", cli.Each(cfg.Jobs, job))
+	o = o.NonEmpty("upstreams", cfg.Upstreams, "ingest", shownIngest(cfg),
+		"jobs", cli.Each(cfg.Jobs, job))
 	o = o.With("serve", shownServe(cfg.Serve), cfg.Serve.Configured)
 	return o.With("notify", shownNotify(cfg.Notify), cfg.Notify.Set())
 }
@@ -146,7 +147,8 @@ func choose(condition bool, yes, no string) string {
 // shownServe omits the hashes of keys.
 func shownServe(s config.Serve) object {
 	byName := func(a, b limit.APIKey) int { return cmp.Compare(a.Name, b.Name) }
-	keys := cli.Each(slices.SortedFunc(maps.Values(s.Known.Keys), byName), func(k limit.APIKey) object {
+	named := slices.SortedFunc(maps.Values(s.Known.Keys), byName)
+	keys := cli.Each(named, func(k limit.APIKey) object {
 		return object{"name", k.Name}.NonEmpty("organisation", k.Organisation, "tier", k.Tier)
 	})
 	limits, policies := []object{}, []object{}
@@ -168,7 +170,8 @@ func shownRule(l limit.Rule) object {
 	for tier, p := range l.Tiers {
 		tiers[tier] = p.Units
 	}
-	o := object{"name", l.Name}.With("per", l.By, l.By != limit.ByDecision).NonEmpty("route", l.Routes)
+	o := object{"name", l.Name}.With("per", l.By, l.By != limit.ByDecision)
+	o = o.NonEmpty("route", l.Routes)
 	o = duration(append(o, "requests", l.Units), "window", l.Window)
 	o = append(o, "algorithm", l.Algorithm, "cost", l.Cost).NonEmpty("tiers", tiers)
 	return append(o, "count_denied", l.CountDenied, "observe", l.Observe,

@@ -24,8 +24,9 @@ func (a *app) testNotify(c *cobra.Command, _ []string) error {
 		return err
 	}
 	if !cfg.Notify.Set() {
-		return &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(errors.New("notifications have no target"),
-			"set url, mail or command under notify: in quota.yaml")}
+		err := errors.New("notifications have no target")
+		return &cli.Coded{Code: cli.ExitConfig,
+			Err: cli.Hint(err, "set url, mail or command under notify: in quota.yaml")}
 	}
 	cfg.Notify.Secret.WarnExposed(a.Logger())
 	results := notify.Test(c.Context(), cfg, os.Environ())

@@ -48,12 +48,13 @@ func (a *app) reportObserve() *cobra.Command {
 			out := object{"since", words.Time(in.Since), "until", words.Time(in.Until),
 				"limits", cli.Each(list, func(o observation) object {
 					l, f := o.Limit, o.Finding
-					return object{"credential", o.credential.Name, "bucket", l.Bucket, "window", l.Window.Text(),
-						"timezone", words.OrNull(l.Window.ZoneName()), "units", l.Units, "headroom", l.Headroom,
-						"from", words.Time(f.From), "charged_units", f.Charged.Units,
-						"charged_calls", f.Charged.Charges, "refused_units", f.Refused.Units,
-						"refused_calls", f.Refused.Charges, "share", math.Round(f.Share()*1e6) / 1e6, "by", f.By,
-						"hours", f.Hours, "exact", f.Exact, "note", words.OrNull(f.Note)}
+					return object{"credential", o.credential.Name, "bucket", l.Bucket,
+						"window", l.Window.Text(), "timezone", words.OrNull(l.Window.ZoneName()),
+						"units", l.Units, "headroom", l.Headroom, "from", words.Time(f.From),
+						"charged_units", f.Charged.Units, "charged_calls", f.Charged.Charges,
+						"refused_units", f.Refused.Units, "refused_calls", f.Refused.Charges,
+						"share", math.Round(f.Share()*1e6) / 1e6, "by", f.By, "hours", f.Hours,
+						"exact", f.Exact, "note", words.OrNull(f.Note)}
 				})}
 			return a.Print(out, func(s cli.Screen) {
 				if len(list) == 0 {

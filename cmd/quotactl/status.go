@@ -186,8 +186,8 @@ func windowCell(l report.LimitStatus) cli.Cell {
 	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
 }
 
-// remainingCell returns the units left under a limit of a bucket; on a terminal, a word if there are
-// none.
+// remainingCell returns the units left under a limit of a bucket; on a terminal, a word if there
+// are none.
 func remainingCell(s cli.Screen, c report.CredentialStatus, b report.BucketStatus,
 	l report.LimitStatus) cli.Cell {
 	switch {

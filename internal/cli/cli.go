@@ -64,8 +64,9 @@ func answerTo(err error) answer {
 			return a
 		}
 	}
-	for _, unusable := range []error{quota.ErrLedgerUnusable, sqlite.ErrNotDatabase, sqlite.ErrReadOnly,
-		sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull, sqlite.ErrGone, sqlite.ErrBusy} {
+	for _, unusable := range []error{quota.ErrLedgerUnusable, sqlite.ErrNotDatabase,
+		sqlite.ErrReadOnly, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrFull, sqlite.ErrGone,
+		sqlite.ErrBusy} {
 		if errors.Is(err, unusable) {
 			return answer{code: ExitUnavailable}
 		}

@@ -105,7 +105,9 @@ func (t *Table) add(item any, row Row) {
 				c.Align = text.AlignRight
 			}
 			c.AlignHeader = c.Align
-			c.WidthMaxEnforcer = func(cell string, width int) string { return text.Snip(cell, width, "…") }
+			c.WidthMaxEnforcer = func(cell string, width int) string {
+				return text.Snip(cell, width, "…")
+			}
 			t.columns = append(t.columns, c)
 		}
 		for t.columns[len(l.cells)].Name != name {

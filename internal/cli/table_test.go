@@ -19,7 +19,8 @@ func TestTable(t *testing.T) {
 		})
 		table.Add(Row{Red, "name", "\x1b[2Jtwo", "", s.Bar(2, 2, 4), ">units", 5,
 			"note", "a note of some length"})
-		table.Add(Row{"name", "… 3 more", ">units", (*int64)(nil), "at", Cell{Text: "8", Short: "8\x1b"}})
+		table.Add(Row{"name", "… 3 more", ">units", (*int64)(nil),
+			"at", Cell{Text: "8", Short: "8\x1b"}})
 		s.Draw(table, steps...)
 		return out.String()
 	}
@@ -87,7 +88,9 @@ func TestContinued(t *testing.T) {
 		numbers []int
 		more    int
 	}{{nil, 0}, {[]int{1}, 0}, {nil, -1}, {[]int{22}, 3}} {
-		Extend(table, batch.numbers, func(n int) Row { return Row{"a", fmt.Sprint(n, " text"), ">b", n} })
+		Extend(table, batch.numbers, func(n int) Row {
+			return Row{"a", fmt.Sprint(n, " text"), ">b", n}
+		})
 		table.More("a", batch.more)
 		s.Draw(table)
 	}

@@ -230,7 +230,8 @@ func TestParseMultipart(t *testing.T) {
 
 func TestParseForm(t *testing.T) {
 	for body, want := range map[string]string{
-		"channel=C1&text=a%26b+c&n=4&stream=true": `{"channel":"C1","n":4,"stream":true,"text":"a\u0026b c"}`,
+		"channel=C1&text=a%26b+c&n=4&stream=true": `{"channel":"C1","n":4,"stream":true,` +
+			`"text":"a\u0026b c"}`,
 		"":                             `{}`,
 		"a=1&a=2":                      `its field "a" comes twice`,
 		"a=%zz":                        "it is not application/x-www-form-urlencoded",

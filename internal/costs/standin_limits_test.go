@@ -159,7 +159,8 @@ func TestStandinsReport(t *testing.T) {
 		{"google-maps", "GET /v1/places/a", ""},
 		{"x", "GET /2/users/1", "requests/x.users.get 299 of 300"},
 		{"generic", "GET /", "requests 99 of 100"},
-		{"azure-openai", azureChat, "requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},
+		{"azure-openai", azureChat,
+			"requests/gpt-5-mini 499 of 500, tokens/gpt-5-mini 199870 of 200000"},
 		{"reddit", "GET /api/v1/me", "requests 999 of 0"},
 	} {
 		for _, fault := range []string{"", "no-headers", "minus-one", "nonsense"} {

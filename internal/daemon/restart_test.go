@@ -95,8 +95,8 @@ func TestRestart_Starved(t *testing.T) {
 	})
 }
 
-// TestRestart_NoGap: a tick that a crash interrupted is run again even if another daemon's runs take
-// nearly the whole interval, so that each ends just before the next one begins on time.
+// TestRestart_NoGap: a tick that a crash interrupted is run again even if another daemon's runs
+// take nearly the whole interval, so that each ends just before the next one begins on time.
 func TestRestart_NoGap(t *testing.T) {
 	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
 		open := func() *proc {

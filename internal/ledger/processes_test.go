@@ -88,7 +88,8 @@ func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 	}
 }
 
-// testProcesses runs several processes, and lets judge compare the ledger with the lines they print.
+// testProcesses runs several processes, and lets judge compare the ledger with the lines that they
+// print.
 func testProcesses(t *testing.T, processes int, ledgerURL, name string, m mix,
 	judge func(t *testing.T, l *ledger.Ledger, m mix, lines []string)) {
 	var children []*process

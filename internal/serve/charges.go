@@ -26,7 +26,7 @@ type CostInput struct {
 	Costs  map[string]int64 `json:"costs,omitempty" doc:"units by bucket"`
 
 	Labels map[string]string `json:"labels,omitempty" doc:"kept with the entry in the log"`
-	Manual bool              `json:"manual,omitempty" doc:"charge as a person, who may use the headroom"`
+	Manual bool              `json:"manual,omitempty" doc:"a person, who may use the headroom"`
 }
 
 // call returns the call that the input describes.

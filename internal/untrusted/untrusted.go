@@ -81,10 +81,11 @@ func Unmarshal(data []byte, v any) error {
 		return fmt.Errorf("%s: no such key", pathOf(meaning.JSONPointer))
 	case malformed:
 		before := data[:min(int64(len(data)), syntax.ByteOffset)]
-		return fmt.Errorf("cannot parse the JSON at line %d, byte %d", 1+bytes.Count(before, []byte("\n")),
-			len(before)-bytes.LastIndexByte(before, '\n'))
+		return fmt.Errorf("cannot parse the JSON at line %d, byte %d",
+			1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n'))
 	case mistyped:
-		return fmt.Errorf("%s: wrong type, or out of range", cmp.Or(pathOf(meaning.JSONPointer), "body"))
+		return fmt.Errorf("%s: wrong type, or out of range",
+			cmp.Or(pathOf(meaning.JSONPointer), "body"))
 	}
 	return err
 }
