@@ -13,8 +13,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// selection draws what is asked of an object: connections with sizes as literals or variables,
-// objects, scalars, and fragments by name or in place.
+// selection returns a random selection set, in braces. It may contain scalars, objects, connections
+// with literal or variable sizes, named fragments and inline fragments.
 func selection(t *rapid.T, depth int) string {
 	var b strings.Builder
 	b.WriteString("{id")
@@ -42,8 +42,8 @@ func selection(t *rapid.T, depth int) string {
 	return b.String() + "}"
 }
 
-// TestPointsAgree: the list and the stand-in, which share only the parser and the formula, count
-// the same points of any query, and refuse the same queries.
+// TestPointsAgree: the price list and the stand-in, which share only the parser and the formula,
+// compute the same points for any query, and refuse the same queries.
 func TestPointsAgree(t *testing.T) {
 	j := judge(t, "github", "graphql=1000000000/1h", "graphql_points=1000000/1m")
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,12 +68,12 @@ func TestPointsAgree(t *testing.T) {
 		after := j.standin.Counts()
 		if billed := after.Units["graphql"] - before.Units["graphql"]; billed != listed ||
 			(unpriced == nil) != (after.Failed == before.Failed) {
-			t.Errorf("the list says %d (%v), the stand-in %d: %s", listed, unpriced, billed, query)
+			t.Errorf("the list books %d (%v), the stand-in bills %d: %s", listed, unpriced, billed, query)
 		}
 	})
 }
 
-// TestStandinsRefuse checks what each list reads in a refusal.
+// TestStandinsRefuse checks how each price list interprets its stand-in's refusals.
 func TestStandinsRefuse(t *testing.T) {
 	for _, test := range []struct {
 		name, limit, request string

@@ -2,8 +2,8 @@ package standin
 
 import "slices"
 
-// analyticsRoutes count the tokens of reports: by the Pacific day, by the hour, and by the hour for
-// one project. The part of a route is the category of its reports.
+// analyticsRoutes count the tokens of reports per Pacific day, per hour, and per hour and project.
+// The part of a route is the category of its reports.
 var analyticsRoutes = []route{
 	{properties + ":run(?:Pivot)?Report", (*call).runReport, "core"},
 	{properties + ":runRealtimeReport", (*call).runReport, "realtime"},
@@ -20,8 +20,8 @@ var analyticsRoutes = []route{
 
 const properties = `POST /v1(?:beta|alpha)/properties/(\d+)`
 
-// analyticsPart returns the part of a bucket that the property of a request has, in the category of
-// its report.
+// analyticsPart returns the part of a bucket for the request's property and the category of its
+// report.
 func analyticsPart(c *call, bucket string) string {
 	switch c.route.part {
 	case "":
@@ -32,7 +32,7 @@ func analyticsPart(c *call, bucket string) string {
 	return bucket + "/" + c.route.part + "." + c.match[1]
 }
 
-// report is what a report asks for.
+// report is the request for a report.
 type report struct {
 	Dimensions          []struct{ Name string } `json:"dimensions"`
 	Metrics             []struct{ Name string } `json:"metrics"`
@@ -42,8 +42,8 @@ type report struct {
 	Requests            []report                `json:"requests"`
 }
 
-// tokens are what a report takes: 1, and 1 for each dimension, metric and range of dates, and up to
-// 5 more, from a hash of the request.
+// tokens returns the cost of a report: 1, and 1 for each dimension, metric and range of dates, and
+// up to 5 more, from a hash of the request.
 func (r report) tokens(seed uint64) int64 {
 	return int64(1+len(r.Dimensions)+len(r.Metrics)+len(r.DateRanges)) + int64(seed%6)
 }
@@ -80,7 +80,7 @@ func (c *call) reports(all []report) (docs []any) {
 	return docs
 }
 
-// reportOf returns one report that took so many tokens.
+// reportOf returns the response to one report, which states its cost in tokens.
 func (c *call) reportOf(r report, tokens int64) object {
 	names := func(fields []struct{ Name string }) []any {
 		all := []any{}

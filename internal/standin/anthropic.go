@@ -22,8 +22,8 @@ var anthropicRoutes = []route{
 
 var modelClass = regexp.MustCompile(`^claude-(?:(3-5)-)?(opus|sonnet|haiku)(?:-(\d))?\b`)
 
-// class returns the models that share limits: all versions of opus-4, of sonnet-4, of haiku-3.5. A
-// model with a name of another form is a class of its own.
+// class returns the class of a model, such as opus-4, sonnet-4 or haiku-3.5, whose versions share
+// their limits. A model with a name of another form has its own class.
 func class(model string) string {
 	m := modelClass.FindStringSubmatch(model)
 	if m == nil || m[1]+m[3] == "" {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// figure is what was billed on a day in UTC, of one model: money in millionths of a dollar, tokens
-// or posts by the name that the report of the API has for them.
+// figure names an amount billed for one model on a day in UTC: money in millionths of a dollar, or
+// tokens or posts by their name in the API's report.
 type figure struct{ day, model, name string }
 
-// tokenFigures are the tokens that the usage report of Anthropic lists.
+// tokenFigures are the kinds of tokens in Anthropic's usage report.
 var tokenFigures = []string{"uncached_input_tokens", "ephemeral_5m_input_tokens",
 	"cache_read_input_tokens", "output_tokens"}
 
-// Use bills what another program has used on a day.
+// Use bills the use of another program on a day.
 func (s *Server) Use(day, model, name string, amount float64) {
 	defer s.locked()()
 	s.bills[figure{day, model, name}] += amount
 }
 
-// billedOn returns what was billed on a day, by model and name.
+// billedOn returns the figures of a day, by model and name.
 func (c *call) billedOn(day time.Time) map[string]map[string]float64 {
 	defer c.s.locked()()
 	all := map[string]map[string]float64{}
@@ -37,7 +37,7 @@ func (c *call) billedOn(day time.Time) map[string]map[string]float64 {
 	return all
 }
 
-// days calls do for each day in UTC from the one of a moment on, at most 31.
+// days calls do for each day in UTC, beginning with the day of from, at most 31 times.
 func (c *call) days(from, until time.Time, do func(day time.Time)) {
 	day := from.UTC().Truncate(24 * time.Hour)
 	for range 31 {
@@ -49,8 +49,8 @@ func (c *call) days(from, until time.Time, do func(day time.Time)) {
 	}
 }
 
-// bill returns a handler for a report of what was billed by day and model. document names the
-// spec's document with the figures of one model.
+// bill returns a handler for a report of the figures by day and model. document names the spec's
+// document with the figures of one model.
 func bill(document string) func(*call) {
 	return func(c *call) {
 		q, now := c.r.URL.Query(), decimal(c.now.Unix())
@@ -87,8 +87,8 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Parse(time.RFC3339, text)
 }
 
-// keySpending returns what a key of OpenRouter has spent, in dollars, by day, week and month of
-// UTC.
+// keySpending returns the spending of an OpenRouter key, in dollars, in the current day, week and
+// month of UTC.
 func (c *call) keySpending() {
 	dollars := func(days int) (sum float64) {
 		for i := range days {

@@ -31,7 +31,7 @@ type call struct {
 	route        route         // the zero one if none matches
 	match        []string      // the groups of the route's pattern, from 1
 	asked        *modelRequest // see call.request
-	held         []cost        // to be settled when the response ends
+	held         []cost        // settled when the response ends
 	disconnected bool          // the client has disconnected
 }
 
@@ -51,7 +51,8 @@ func (c *call) leave() {
 // errEnded ends a handler whose response is complete: see call.serve.
 var errEnded = errors.New("the response is complete")
 
-// serve calls a handler. A handler ends where it refuses the request, however deep.
+// serve calls a handler. A function that refuses the request ends the handler by a panic with
+// errEnded.
 func (c *call) serve(handler func(*call)) {
 	defer func() {
 		if p := recover(); p != nil && p != errEnded {
@@ -74,7 +75,7 @@ func (c *call) admit(costs ...cost) {
 // free admits a request that costs nothing.
 func (c *call) free() { c.admit(one(c.s.api.Free, 1)) }
 
-// take bills the costs, or none of them and returns the limit in the way.
+// take bills the costs. If one does not fit, it bills none and returns the limit that denies it.
 func (c *call) take(costs []cost) *denial {
 	defer c.s.locked()()
 	d := c.s.meter.admit(c.now, costs)
@@ -128,8 +129,8 @@ func (c *call) deny(d denial) {
 }
 
 // fail sends an error that is not about limits, and ends the handler. name is the error's status,
-// or its name in the spec. The spec's values for this error replace the given ones. Those for its
-// status, and then those for other errors, fill the gaps.
+// or its name in the spec. The spec's values for this error replace the given ones. Missing values
+// are those for its status or else those for other errors.
 func (c *call) fail(name string, values object) {
 	c.count(&c.s.counts.Failed)
 	if c.s.api.Every && name != "401" && c.fault == "" {
@@ -158,7 +159,7 @@ func (c *call) fail(name string, values object) {
 	panic(errEnded)
 }
 
-// countRequest bills a failed request, where the API counts those.
+// countRequest bills a failed request, if the API counts failed requests.
 func (c *call) countRequest() {
 	if bucket := c.bucket(c.s.api.Failed); bucket != "" {
 		defer c.s.locked()()
@@ -171,8 +172,8 @@ func (c *call) count(what *int64) {
 	*what++
 }
 
-// failEarly sends the response of a fault that strikes before the request is priced, and ends the
-// handler.
+// failEarly ends the handler with the response of a fault that applies before the request is
+// priced.
 func (c *call) failEarly() {
 	switch c.fault {
 	case "401":
@@ -254,7 +255,8 @@ func (c *call) price(name string, n int64) float64 {
 	return c.s.Prices[name] * float64(n)
 }
 
-// paid returns the cost of money, rounded up. Less than a millionth of a unit is rounding noise.
+// paid returns the cost of a sum of money, rounded up. It ignores less than a millionth of a unit,
+// which is a rounding error.
 func paid(sum float64) cost { return one(money, int64(math.Ceil(min(sum, maxUnits)-1e-6))) }
 
 // money is the bucket of millionths of a dollar.
@@ -274,7 +276,7 @@ func (c *call) json(status int, doc any) {
 	c.send(status, text)
 }
 
-// send sends a body, changed by the call's fault, and packed if the client accepts gzip.
+// send sends a body, changed by the call's fault, and compressed if the client accepts gzip.
 func (c *call) send(status int, text []byte) {
 	if c.fault == "truncated" {
 		text = text[:len(text)/2]
@@ -285,7 +287,7 @@ func (c *call) send(status int, text []byte) {
 	switch {
 	case c.fault == "bomb":
 		c.header("Content-Encoding", "gzip")
-		// members of gzip may follow one another
+		// a gzip stream may have several members
 		parts = slices.Repeat([][]byte{pack(make([]byte, 1<<20))}, 64)
 	case c.fault == "cut", c.fault == "endless":
 		c.header("Content-Length", strconv.Itoa(len(text)))
@@ -301,8 +303,8 @@ func (c *call) send(status int, text []byte) {
 	c.write(parts, 0, " ")
 }
 
-// write sends a body in parts. The faults cut, truncated and endless strike in the middle of
-// several; filler continues an endless body.
+// write sends a body in parts. If there are several, the faults cut, truncated and endless apply in
+// the middle; filler continues an endless body.
 func (c *call) write(parts [][]byte, pace time.Duration, filler string) {
 	middle := (len(parts) + 1) / 2
 	for i, part := range parts {

@@ -37,11 +37,11 @@ func (c *Charts) at(day int) chartDay {
 // Regions returns the sorted regions with a chart on that day; day 0 is the oldest.
 func (c *Charts) Regions(day int) []string { return slices.Sorted(maps.Keys(c.at(day).regions)) }
 
-// Chart returns a region's chart on that day, by rank, or nil; day 0 is the oldest. The caller
-// must not change it.
+// Chart returns a region's chart on that day, by rank, or nil if there is none; day 0 is the
+// oldest. The caller must not change it.
 func (c *Charts) Chart(region string, day int) []*Video { return c.at(day).regions[region] }
 
-// Video returns the video as of that day or the last day before with it, or nil.
+// Video returns the video as of that day, or else of the last earlier day with it, or nil.
 func (c *Charts) Video(id string, day int) *Video {
 	for ; day >= 0; day-- {
 		if v := c.at(day).byID[id]; v != nil {
@@ -51,7 +51,7 @@ func (c *Charts) Video(id string, day int) *Video {
 	return nil
 }
 
-// find returns the values of the matching videos of that day, in order of their IDs.
+// find returns the values of that day's matching videos, in order of their IDs.
 func (c *Charts) find(day int, wanted func(*Video) bool) (matching []object) {
 	byID := c.at(day).byID
 	for _, id := range slices.Sorted(maps.Keys(byID)) {

@@ -16,7 +16,7 @@ type Cloud struct {
 	Project string
 	// Accounts may request tokens.
 	Accounts []*ServiceAccount
-	// Lag is the delay until metered units show.
+	// Lag is the delay until the metering reports units.
 	Lag time.Duration
 	// Fault is one of CloudFaults, or "".
 	Fault string
@@ -57,11 +57,11 @@ func (s *YouTube) Yesterday() time.Time {
 	return time.Date(y, m, d-1, 12, 0, 0, 0, s.engine.zone)
 }
 
-// service is an API of the metering.
+// service is a Google API that reports the metering.
 type service struct {
-	Before, After    string // path around the project
+	Before, After    string // path before and after the project
 	Name, Permission string
-	Scopes           []string // of OAuth, each enough for it
+	Scopes           []string // OAuth scopes, each of which allows access
 }
 
 // serveCloud serves the metering APIs and their tokens. It returns false for other requests.
@@ -158,8 +158,8 @@ func (s *YouTube) timeSeries(c *call) object {
 	return body
 }
 
-// Shown returns the units that the metric reports for an interval by now, by bucket. It leaves out
-// minutes that ended less than Lag ago.
+// Shown returns the units that the metric now reports for an interval, by bucket. It omits minutes
+// that ended less than Lag ago.
 func (s *YouTube) Shown(start, end time.Time) map[string]int64 {
 	defer s.locked()()
 	sums, shown := map[string]int64{}, s.engine.now().Add(-s.Cloud.Lag)

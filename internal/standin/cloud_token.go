@@ -91,14 +91,14 @@ type granted struct {
 	expires time.Time
 }
 
-// claims are those of the JWT of RFC 7523.
+// claims are the claims of a JWT, as in RFC 7523.
 type claims struct {
 	Scope string `json:"scope"`
 	jwt.RegisteredClaims
 }
 
-// checkGrant returns the scope of a token request, or refuses the request if no account's key has
-// signed it.
+// checkGrant returns the scope of a token request. It refuses a request that is not signed with an
+// account's key.
 func (s *YouTube) checkGrant(c *call) (scope string) {
 	c.r.Body = http.MaxBytesReader(nil, c.r.Body, maxForm)
 	if c.r.Method != http.MethodPost ||
@@ -114,8 +114,8 @@ func (s *YouTube) checkGrant(c *call) (scope string) {
 		}
 		return nil, errors.New("account not found")
 	}
-	// The parser uses the real clock, which is the client's: with an advanced one the stand-in
-	// would refuse every request.
+	// The parser uses the real clock, as the client does: with the stand-in's clock, which tests
+	// advance, it would refuse every request.
 	_, err := jwt.ParseWithClaims(c.r.PostFormValue("assertion"), &claim, keyOf,
 		jwt.WithValidMethods([]string{"RS256"}), jwt.WithExpirationRequired(), jwt.WithIssuedAt())
 	isShort := claim.ExpiresAt != nil && claim.IssuedAt != nil &&

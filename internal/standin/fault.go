@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// fault is something that goes wrong with the requests that match all of its conditions. A zero
+// fault is a kind of failure, injected into the requests that match all of its conditions. A zero
 // condition matches every request.
 type fault struct {
 	kind     string // one of FaultKinds
 	from, to int64  // range of request numbers, from 1, over all requests outside /standin/
-	every    int64  // matches the request numbers that are a multiple of it
-	times    int64  // how often it strikes in all
+	every    int64  // matches its multiples among the request numbers
+	times    int64  // maximum number of strikes
 	region   string // regionCode of the request; youtube only
 	page     int64  // page of a list, from 1; youtube only
-	strikes  int64  // how often it has struck
+	strikes  int64  // number of strikes so far
 }
 
 // FaultKinds returns the kinds of fault of a stand-in, sorted.
@@ -30,8 +30,8 @@ func FaultKinds(name string) []string {
 	return specs()[name].Kinds
 }
 
-// parseFaults reads faults of a stand-in, of the form
-// KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES] with their conditions in any order:
+// parseFaults parses faults of the form KIND[@FROM[-[TO]]][/EVERY][:REGION][#PAGE][*TIMES], with
+// the conditions in any order:
 //
 //	503@3        the third request
 //	503@3-       the third and all that follow
@@ -87,7 +87,7 @@ func parseFault(name, spec string) (f fault, err error) {
 	return f, err
 }
 
-// positive reads a whole number above 0.
+// positive parses a whole number above 0.
 func positive(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// TestFaults: what each fault does to the answer and to the bill.
+// TestFaults checks the response and the bill of a request with each fault.
 func TestFaults(t *testing.T) {
 	const full = `{"input/claude-x":25,"output/claude-x":10,"requests/claude-x":1}`
 	const request = `{"requests/claude-x":1}`
 	remaining := "Anthropic-Ratelimit-Output-Tokens-Remaining"
 	for _, test := range []struct {
 		kind   string
-		status int // 0: no answer
+		status int // 0: no response
 		units  string
 		header string // of remaining
 		holds  string
@@ -61,7 +61,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsOfStreams: a stream ends in the middle, or never, and is billed in full.
+// TestFaultsOfStreams: a stream that ends in the middle, or never, is billed in full.
 func TestFaultsOfStreams(t *testing.T) {
 	for _, test := range []struct {
 		kind    string
@@ -79,7 +79,7 @@ func TestFaultsOfStreams(t *testing.T) {
 	}
 }
 
-// TestEndless: it ends when the client hangs up.
+// TestEndless: an endless response ends when the client disconnects.
 func TestEndless(t *testing.T) {
 	for _, request := range []string{message, streamed(message)} {
 		s, url := play(t, "anthropic")
@@ -97,7 +97,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestBomb: a small answer that unpacks to a large one.
+// TestBomb: a small response decompresses to a large one.
 func TestBomb(t *testing.T) {
 	s, url := play(t, "generic")
 	s.Faults = []string{"bomb"}
@@ -110,7 +110,7 @@ func TestBomb(t *testing.T) {
 	}
 }
 
-// TestPacked: who takes gzip gets it.
+// TestPacked: responses are compressed for clients that accept gzip.
 func TestPacked(t *testing.T) {
 	_, url := play(t, "openai")
 	a := get(t, url, chat, "Accept-Encoding: gzip, deflate")
@@ -123,7 +123,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestKeys: only the credentials of the account are accepted, and what is refused is not billed.
+// TestKeys: only the account's credentials are accepted, and refused requests are not billed.
 func TestKeys(t *testing.T) {
 	for _, name := range Names() {
 		s, url := play(t, name)
@@ -178,7 +178,7 @@ func TestParsersRefuse(t *testing.T) {
 	}
 }
 
-// TestSettings changes a running stand-in, all or nothing.
+// TestSettings: settings change a running stand-in, unless one of them is invalid.
 func TestSettings(t *testing.T) {
 	s, url := play(t, "generic")
 	get(t, url, "GET /")
@@ -209,7 +209,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestLargeBody: a body without end is not read to its end.
+// TestLargeBody: the stand-in stops reading an endless body.
 func TestLargeBody(t *testing.T) {
 	s, url := play(t, "openai")
 	a := get(t, url, "POST /v1/chat/completions "+strings.Repeat("a", maxBody+1))

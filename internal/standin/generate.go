@@ -23,7 +23,7 @@ type Generator struct {
 	Totals map[string]int
 }
 
-// Worldwide videos can chart in any region, the others only where their language is spoken.
+// Worldwide videos can chart in any region, other videos only where their language is spoken.
 const (
 	worldwide   = 240
 	perLanguage = 260

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// githubRoutes count requests of GitHub's REST API and points of GraphQL, an hour from the first
-// request on, and have further limits against bursts. The part of a route is the resource that its
-// requests count against.
+// githubRoutes count requests of GitHub's REST API and points of GraphQL per hour, beginning with
+// the first request, and limit bursts. The part of a route is the resource that its requests count
+// against.
 var githubRoutes = []route{
 	{"POST (?:/api)?/graphql", (*call).githubGraph, "graphql"},
 	{".* (?:/api)?/graphql", (*call).githubREST, "graphql"},
@@ -73,7 +73,7 @@ func (c *call) admitGitHub(units int64, points string, write bool) {
 	c.admit(costs...)
 }
 
-// resource returns the i-th thing at the path of the request.
+// resource returns the i-th object at the path of the request.
 func (c *call) resource(i int) object {
 	path := strings.Trim(c.r.URL.Path, "/")
 	return c.doc("resource", object{"number": c.hash()%1_000_000 + uint64(i), "path": path,
@@ -82,9 +82,9 @@ func (c *call) resource(i int) object {
 
 const maxNodes = 500_000
 
-// githubPoints returns the points of a query: the requests that its connections would need, one
-// for each of their parents, divided by 100, at least 1. nodes is the most that it could return,
-// excess the error of a connection with too many.
+// githubPoints returns the points of a query: the number of requests that its connections would
+// need, one for each parent object, divided by 100, at least 1. nodes is the maximum number of nodes
+// in the result. excess is the error of a connection with too many, or "".
 func githubPoints(fields []field) (points, nodes int64, excess string) {
 	var requests int64
 	var walk func(fields []field, parents int64)

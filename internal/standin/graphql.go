@@ -14,8 +14,8 @@ import (
 // field is a field of a GraphQL query. Fragments are part of the field that spreads them.
 type field struct {
 	name, key  string // key is the name in the response
-	size       int64  // argument first or last
-	connection bool   // it has such an argument
+	size       int64  // value of the argument first or last
+	connection bool   // the field has the argument first or last
 	below      []field
 }
 
@@ -44,7 +44,7 @@ type graph struct {
 	fields    int
 }
 
-// parseGraph reads the operation that the request names, or its only one.
+// parseGraph parses the operation that the request names, or its only one.
 func parseGraph(q graphRequest) (operation, error) {
 	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: q.Query}, maxTokens)
 	if err != nil {
@@ -103,7 +103,7 @@ func (g *graph) size(arguments ast.ArgumentList) (int64, bool) {
 			switch n, _ := a.Value.Value(g.variables); n := n.(type) {
 			case int64:
 				return n, true
-			case float64: // of the request's JSON
+			case float64: // from a variable in the request
 				return int64(n), true
 			}
 		}
@@ -111,7 +111,8 @@ func (g *graph) size(arguments ast.ArgumentList) (int64, bool) {
 	return 0, false
 }
 
-// readGraph reads a GraphQL request, or sends what is wrong with it and ends the handler.
+// readGraph reads a GraphQL request. If it is invalid, readGraph sends the error and ends the
+// handler.
 func (c *call) readGraph() operation {
 	var q graphRequest
 	c.parse(&q)
@@ -131,14 +132,14 @@ func (c *call) failGraph(doc object) {
 	panic(errEnded)
 }
 
-// graphData makes up data for fields. The values of known fields are given.
+// graphData generates data for fields. given has the values of known fields.
 func (c *call) graphData(fields []field, given object) object {
 	left := maxFields // values that may still be made up
 	return makeUp(fields, given, c.s.Rows, c.s.Rows, &left)
 }
 
-// makeUp returns values for fields. A list has n nodes, and a list of a connection as many as the
-// query requests, at most rows.
+// makeUp generates values for fields. A list has n nodes; the list of a connection has as many as
+// the query requests, but at most rows.
 func makeUp(fields []field, given object, n, rows int, left *int) object {
 	values := object{}
 	for _, f := range fields {
@@ -175,14 +176,14 @@ func makeUp(fields []field, given object, n, rows int, left *int) object {
 	return values
 }
 
-// shopifyRoutes count points of the GraphQL Admin API in a bucket that refills all the time.
+// shopifyRoutes count points of the GraphQL Admin API in a bucket that refills continuously.
 var shopifyRoutes = []route{
 	{`POST /admin/api/(?:\d{4}-\d{2}|unstable)/graphql\.json`, (*call).shopifyGraph, ""}}
 
-const maxQuery = 1_000 // points that one query may take
+const maxQuery = 1_000 // maximum points of one query
 
-// shopifyGraph serves a query, which is admitted if the most that it may take is left, and billed
-// for what it found.
+// shopifyGraph serves a query. It is admitted if its maximum cost fits, and is billed for the nodes
+// that it returns.
 func (c *call) shopifyGraph() {
 	op := c.readGraph()
 	requested := shopifyPoints(op, math.MaxInt64)
@@ -199,8 +200,9 @@ func (c *call) shopifyGraph() {
 		"actual": actual}))
 }
 
-// shopifyPoints returns 1 for each object, 2 for each connection and its nodes, none for scalars,
-// 10 for each mutation. A connection has as many nodes as it asks for, but no more than rows.
+// shopifyPoints returns the points of an operation: 1 for each object, 2 for each connection and
+// the points of its nodes, 0 for scalars, 10 for each mutation. A connection has as many nodes as it
+// requests, but at most rows.
 func shopifyPoints(op operation, rows int64) int64 {
 	var sum func(fields []field) int64
 	sum = func(fields []field) (points int64) {

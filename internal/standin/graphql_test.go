@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPoints is what GitHub and Shopify take for a query.
+// TestPoints checks the points that GitHub and Shopify charge for a query.
 func TestPoints(t *testing.T) {
 	const deep = `{viewer{login repositories(first:100){edges{node{id issues(first:50){edges{node{
 		id labels(first:60){edges{node{id name}}}}}}}}}}}`
@@ -76,7 +76,8 @@ func FuzzParseGraph(f *testing.F) {
 	})
 }
 
-// FuzzServe: whatever is sent, a stand-in answers JSON or events, and never takes anything back.
+// FuzzServe: the response to any request is JSON or a stream of events, and the billed units never
+// decrease.
 func FuzzServe(f *testing.F) {
 	for _, request := range []string{chat, streamed(chat), message, streamed(message), products,
 		report1, search, "GET /2/tweets?ids=1,2", "GET /any?cost=7", "GET /repos/o/r",

@@ -12,16 +12,15 @@ import (
 	"time"
 )
 
-// job is work that goes on after the response: a background response, a batch or fine-tuning. It
-// ends after a while by the account's clock.
+// job is work that continues after the response: a background response, a batch or fine-tuning.
 type job struct {
 	id      string
 	created time.Time
 	ends    time.Time
 	calls   []batchCall
-	partly  bool          // cancelled: the first half of the calls is done
+	partly  bool          // cancelled after the first half of the calls
 	failed  bool          // the input file is not valid
-	costs   func() []cost // billed once when the job has ended; nil if it was billed before
+	costs   func() []cost // billed when the job ends; nil once they are billed
 	doc     func(c *call, ended bool) object
 }
 
@@ -110,7 +109,7 @@ func (j *job) done() (calls []batchCall) {
 	return calls
 }
 
-// state returns the job's state: running, completed, or the word for how it failed.
+// state returns running, completed, or the name of the way in which the job failed.
 func (j *job) state(ended bool, running, completed string) string {
 	switch {
 	case !ended:
@@ -125,7 +124,7 @@ func (j *job) state(ended bool, running, completed string) string {
 	return completed
 }
 
-// money returns half of what the calls of a batch cost. The caller holds the server's lock.
+// money returns the price of a batch: half that of its calls. The caller holds the server's lock.
 func (j *job) money(prices map[string]float64) cost {
 	var sum float64
 	for _, member := range j.done() {
@@ -135,7 +134,7 @@ func (j *job) money(prices map[string]float64) cost {
 	return paid(sum / 2)
 }
 
-// part returns the call that a line of a batch is.
+// part returns the call in a line of a batch, or false if the line has none.
 func (c *call) part(name, path string, body []byte) (batchCall, bool) {
 	to, err := url.ParseRequestURI(path)
 	if err != nil || json.Unmarshal(body, &modelRequest{}) != nil {
@@ -157,16 +156,16 @@ func (c *call) lines(documents []object) {
 	c.send(http.StatusOK, text)
 }
 
-// upload is a file that was uploaded.
+// upload is an uploaded file.
 type upload struct {
 	bytes   int64
 	calls   []batchCall // one for each line
-	invalid bool        // as the input of a batch
+	invalid bool        // not valid as the input of a batch
 }
 
 const uploadPattern = "POST /v1/files"
 
-// upload serves POST /v1/files of OpenAI. It reads the body as it comes.
+// upload serves POST /v1/files of OpenAI. It reads the body as a stream.
 func (c *call) upload() {
 	_, params, _ := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	parts := multipart.NewReader(c.r.Body, params["boundary"])
@@ -272,10 +271,10 @@ func (c *call) batchOutput() {
 	c.lines(lines)
 }
 
-// epochs is how often fine-tuning reads its file, regardless of the request.
+// epochs is how many times fine-tuning reads its file, regardless of the request.
 const epochs = 3
 
-// tune serves POST /v1/fine_tuning/jobs of OpenAI. A job that was cancelled has read its file once.
+// tune serves POST /v1/fine_tuning/jobs of OpenAI. A cancelled job has read its file once.
 func (c *call) tune() {
 	input, model := c.file(c.request().TrainingFile), c.model()
 	if model == "" {

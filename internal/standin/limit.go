@@ -9,8 +9,8 @@ import (
 	_ "time/tzdata" // calendar windows must not depend on the machine's zones
 )
 
-// Limit is how much of a bucket an account may use within a window. Without a window it bounds how
-// many requests may be under way at once.
+// Limit is the number of units of a bucket that an account may use within a window. Without a
+// window it is the maximum number of concurrent requests.
 type Limit struct {
 	Units    int64
 	Window   time.Duration
@@ -22,7 +22,7 @@ var calendars = []string{"minute", "hour", "day", "week", "month"}
 // maxUnits keeps sums of units within an int64.
 const maxUnits = 1 << 52
 
-// ParseLimit reads UNITS/WINDOW, such as 4000/1m or 50000000/month, or UNITS alone.
+// ParseLimit parses UNITS/WINDOW, such as 4000/1m or 50000000/month, or UNITS alone.
 func ParseLimit(text string) (Limit, error) {
 	units, window, windowed := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(units, 10, 64)
@@ -44,7 +44,7 @@ func ParseLimit(text string) (Limit, error) {
 	return l, nil
 }
 
-// ParseLimits reads BUCKET=UNITS/WINDOW. A bucket may be named several times.
+// ParseLimits parses limits of the form BUCKET=UNITS/WINDOW. A bucket may have several.
 func ParseLimits(specs ...string) (map[string][]Limit, error) {
 	all := map[string][]Limit{}
 	for _, spec := range specs {
@@ -62,7 +62,7 @@ func ParseLimits(specs ...string) (map[string][]Limit, error) {
 	return all, nil
 }
 
-// ParsePrices reads NAME=N, the millionths of a dollar that one of something takes.
+// ParsePrices parses prices of the form NAME=N, in millionths of a dollar per item or token.
 func ParsePrices(specs ...string) (map[string]float64, error) {
 	all := map[string]float64{}
 	for _, spec := range specs {
@@ -91,13 +91,13 @@ func (l Limit) String() string {
 	return decimal(l.Units) + "/" + window
 }
 
-// UnmarshalText reads a limit as ParseLimit does.
+// UnmarshalText parses a limit with ParseLimit.
 func (l *Limit) UnmarshalText(text []byte) (err error) {
 	*l, err = ParseLimit(string(text))
 	return err
 }
 
-// period is the calendar period that holds t.
+// period returns the calendar period that contains t.
 func (l Limit) period(t time.Time) (start, end time.Time) {
 	y, m, d := t.Date()
 	day := time.Date(y, m, d, 0, 0, 0, 0, t.Location())
@@ -118,18 +118,18 @@ func (l Limit) period(t time.Time) (start, end time.Time) {
 	return start, start.AddDate(0, 1, 0)
 }
 
-// rate is one limit of one bucket, as it is used. It either refills all the time, as a token bucket
-// does, or is full again at the end of a window. A window of fixed length begins with the first
-// request after the last one ended.
+// rate is a limit of a bucket, with its use. It either refills continuously, like a token bucket, or
+// is full again at the end of a window. A window of fixed length begins with the first request after
+// the previous window.
 type rate struct {
 	Limit
 	refills bool
 	used    float64
-	since   time.Time // of used, when it refills; else the beginning of the window
-	until   time.Time // the end of the window
+	since   time.Time // time for which used is computed, if it refills; else the window's start
+	until   time.Time // end of the window
 }
 
-// turn brings the rate up to now.
+// turn updates the rate to now.
 func (r *rate) turn(now time.Time) {
 	switch {
 	case r.Calendar != "":
@@ -151,14 +151,14 @@ func (r *rate) turn(now time.Time) {
 	}
 }
 
-// left is how many whole units there are; none when more was used than there is.
+// left returns the remaining whole units, at least 0.
 func (r *rate) left() int64 { return max(0, int64(float64(r.Units)-r.used)) }
 
-// fits reports whether n more units are allowed.
+// fits reports whether n more units fit.
 func (r *rate) fits(n int64) bool { return n == 0 || r.used+float64(n) <= float64(r.Units) }
 
-// when returns the time at which there would be room for n units; for 0, at which the rate is full
-// again if nothing more is used.
+// when returns the time from which n units fit. For 0 units, it returns the time at which the rate
+// is full again if it is not used meanwhile.
 func (r *rate) when(now time.Time, n int64) time.Time {
 	if !r.refills || r.Calendar != "" || r.Window == 0 || r.Units == 0 {
 		return r.until

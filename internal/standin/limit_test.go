@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestRate plays moments and costs on one limit: + is admitted, - refused.
+// TestRate takes costs from a limit at several times; + means admitted, - refused.
 func TestRate(t *testing.T) {
 	for _, test := range []struct {
 		limit   string
 		refills bool
 		zone    string
 		from    string
-		steps   string // after:cost of each
+		steps   string // the time since the previous step, and the cost
 		want    string
 	}{
 		{"10/10s", true, "", "2026-03-04T12:00:00Z", "0s:10 0s:1 1s:1 500ms:1 500ms:1 20s:10 0s:1",
@@ -63,7 +63,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: a cost that fits takes nothing if another does not.
+// TestAllOrNothing: a cost that fits is not billed if another cost of the request does not fit.
 func TestAllOrNothing(t *testing.T) {
 	m := meter{map[string][]Limit{"a": {{Units: 10, Window: time.Hour}},
 		"b": {{Units: 1, Window: time.Hour}}}, false, map[string][]*rate{}, map[string]int64{}}
@@ -73,7 +73,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestLimitsAsText: what is written is read again.
+// TestLimitsAsText: the text of a limit parses to the same limit.
 func TestLimitsAsText(t *testing.T) {
 	for _, text := range strings.Fields("5/1m 5/1h 5/1h30m 5/90ms 5/1h0m1s 5/month 5") {
 		if l, err := ParseLimit(text); err != nil || l.String() != text {

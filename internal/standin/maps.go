@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// tiers are the steps of a price, the most expensive last.
+// tiers are the price tiers, the most expensive last.
 var tiers = []string{"ids-only", "essentials", "pro", "enterprise", "enterprise-atmosphere"}
 
-// mapsRoutes count requests by method, and what is billed by SKU, a bucket for each method and a
-// part for each tier: a call takes one of the dearest tier that its field mask names, a matrix one
-// for each of its elements.
+// mapsRoutes count requests by method, and billable events by SKU: a bucket for each method, with a
+// part for each tier. A call is one event of the most expensive tier in its field mask; a route
+// matrix is one for each of its elements.
 var mapsRoutes = []route{
 	{"POST /v1/places:searchText", places("places.", 0, true), "text-search"},
 	{"POST /v1/places:searchNearby", places("places.", 2, true), "nearby-search"},
@@ -36,13 +36,13 @@ func (c *call) readMask() string {
 	return mask
 }
 
-// admitMaps bills n of a tier of the route's method.
+// admitMaps bills n events in a tier of the route's method.
 func (c *call) admitMaps(tier int, n int64) {
 	sku := strings.ReplaceAll(c.route.part, "-", "_") + "/" + tiers[tier]
 	c.admit(one("requests/maps."+c.route.part, 1), one(sku, n), paid(c.price(sku, n)))
 }
 
-// places returns a handler for places, whose fields in a mask begin with the prefix.
+// places returns a handler for places. In its field mask, names begin with the prefix.
 func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	return func(c *call) {
 		if c.r.Method == http.MethodPost {
@@ -62,8 +62,8 @@ func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	}
 }
 
-// placeTier returns the tier of the most expensive field in the mask. A field that the spec does
-// not have, and "*", is of the highest.
+// placeTier returns the tier of the most expensive field in the mask. "*" and fields that are not in
+// the spec are in the highest tier.
 func (c *call) placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	tier := lowest
 	for path := range strings.SplitSeq(mask, ",") {
@@ -82,7 +82,7 @@ func (c *call) placeTier(mask, prefix string, lowest int, noEssentials bool) int
 	return tier
 }
 
-// routeRequest is what decides the price of a route.
+// routeRequest has the fields of a route request that determine its price.
 type routeRequest struct {
 	TravelMode            string   `json:"travelMode"`
 	RoutingPreference     string   `json:"routingPreference"`
@@ -100,7 +100,7 @@ type matrixElement struct {
 	Waypoint waypoint `json:"waypoint"`
 }
 
-// waypoint is how a place is approached.
+// waypoint has the fields of a waypoint that determine the price.
 type waypoint struct {
 	SideOfRoad      bool `json:"sideOfRoad"`
 	VehicleStopover bool `json:"vehicleStopover"`
@@ -109,7 +109,7 @@ type waypoint struct {
 	} `json:"location"`
 }
 
-// tier returns the tier of the dearest feature.
+// tier returns the tier of the most expensive feature.
 func (q routeRequest) tier() int {
 	ways := append([]waypoint{q.Origin, q.Destination}, q.Intermediates...)
 	for _, e := range slices.Concat(q.Origins, q.Destinations) {

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// cost is what a request takes from a bucket. What is held is checked against the limits and taken
-// from them until the answer ends; what is billed is the truth.
+// cost is the cost of a request in a bucket. The held units must fit under the limits, and count
+// until the response ends; from then on the billed units count.
 type cost struct {
 	bucket       string
 	billed, held int64
-	gate         bool // nothing is taken, but something must be left
+	gate         bool // the bucket must not be empty, even if the cost is 0
 }
 
-// one is a cost that is known before.
+// one returns a cost that is known before the response.
 func one(bucket string, units int64) cost {
 	return cost{bucket: bucket, billed: units, held: units}
 }
 
-// under is a request that counts against a limit of how many may be under way.
+// under returns the cost of a request under a limit on concurrent requests.
 func under(bucket string) cost { return cost{bucket: bucket, held: 1} }
 
-// denial is why a request was refused.
+// denial is the reason why a request is refused.
 type denial struct {
 	bucket    string
 	limit     Limit
 	used      int64
 	requested int64
-	until     time.Time // when there would be room
+	until     time.Time // time from which the request would fit
 }
 
 // meter is the account of a stand-in.
@@ -36,11 +36,11 @@ type meter struct {
 	limits  map[string][]Limit // by bucket, or by bucket and part
 	refills bool
 	rates   map[string][]*rate // by bucket and part
-	units   map[string]int64   // what was billed
+	units   map[string]int64   // billed units
 }
 
-// ratesOf returns the rates of a bucket. A limit of a bucket holds for each of its parts; one that
-// names the part takes its place.
+// ratesOf returns the rates of a bucket. Each part of a bucket has the bucket's limits, unless
+// limits name the part.
 func (m *meter) ratesOf(bucket string) []*rate {
 	if rates, ok := m.rates[bucket]; ok {
 		return rates
@@ -58,7 +58,8 @@ func (m *meter) ratesOf(bucket string) []*rate {
 	return rates
 }
 
-// admit bills the costs and takes what is held, or takes nothing and says why not.
+// admit bills the costs and holds their units. If one does not fit, it changes nothing and returns
+// the reason.
 func (m *meter) admit(now time.Time, costs []cost) *denial {
 	for _, c := range costs {
 		for _, r := range m.ratesOf(c.bucket) {
@@ -76,7 +77,7 @@ func (m *meter) admit(now time.Time, costs []cost) *denial {
 	return nil
 }
 
-// settle gives back what was held and not billed.
+// settle replaces the held units with the billed ones.
 func (m *meter) settle(now time.Time, costs []cost) {
 	for _, c := range costs {
 		for _, r := range m.ratesOf(c.bucket) {
@@ -90,7 +91,7 @@ func (m *meter) settle(now time.Time, costs []cost) {
 func (m *meter) spend(now time.Time, c cost) {
 	m.bill(c.bucket, c.billed)
 	for _, r := range m.ratesOf(c.bucket) {
-		if r.turn(now); r.fits(c.held) { // what is refused digs no hole
+		if r.turn(now); r.fits(c.held) { // a use over the limit does not block later requests
 			r.used += float64(c.held)
 		}
 	}
@@ -102,7 +103,7 @@ func (m *meter) bill(bucket string, units int64) {
 	}
 }
 
-// change replaces the limits of a bucket and forgets what was used of it.
+// change replaces the limits of a bucket and resets their use.
 func (m *meter) change(bucket string, limits []Limit) {
 	m.limits[bucket] = limits
 	maps.DeleteFunc(m.rates, func(name string, _ []*rate) bool {

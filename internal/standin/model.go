@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// modelAPI returns an API that bills the calls of a pattern as openai does. GET requests are free.
+// modelAPI returns an API that bills the calls that match a pattern as openai does. GET requests
+// are free.
 func modelAPI(pattern string, serve func(*call)) api {
 	return api{bucket: (*call).modelBucket, routes: []route{{pattern, serve, ""},
 		{"GET /api/v1/key", (*call).keySpending, ""}, {"GET .*", freeDocument("free"), ""}}}
@@ -25,7 +26,7 @@ func freeDocument(name string) func(*call) {
 	}
 }
 
-// modelRequest is the part of a request for a model that matters here, of all APIs.
+// modelRequest has the fields of requests to models, of all APIs, that the stand-ins use.
 type modelRequest struct {
 	Model               string `json:"model"`
 	Messages            []any  `json:"messages"`
@@ -46,32 +47,32 @@ type modelRequest struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
-	InputFile    string     `json:"input_file_id"` // of a batch of OpenAI
+	InputFile    string     `json:"input_file_id"` // of an OpenAI batch
 	TrainingFile string     `json:"training_file"`
-	Requests     []struct { // of a batch of Anthropic
+	Requests     []struct { // of an Anthropic batch
 		ID     string `json:"custom_id"`
 		Params json.RawMessage
 	}
 }
 
-// allowed returns the output tokens that the request allows, 0 for no bound.
+// allowed returns the maximum number of output tokens in the request, or 0 if it has none.
 func (q *modelRequest) allowed() int64 {
 	return cmp.Or(q.MaxCompletionTokens, q.MaxTokens, q.MaxOutputTokens,
 		q.GenerationConfig.MaxOutputTokens, q.InferenceConfig.MaxTokens)
 }
 
-// request parses the body as a request for a model. It returns the zero request for a body that is
+// request parses the body as a request to a model. It returns the zero request for a body that is
 // not JSON.
 func (c *call) request() *modelRequest {
 	if c.asked == nil {
 		c.asked = &modelRequest{}
-		_ = json.Unmarshal(c.body, c.asked) // where types are wrong, the other fields are read
+		_ = json.Unmarshal(c.body, c.asked) // decodes the other fields even if one has the wrong type
 	}
 	return c.asked
 }
 
 const (
-	maxOutput  = 1_000_000 // tokens that a request may allow a model to write
+	maxOutput  = 1_000_000 // upper bound of a request's maximum number of output tokens
 	maxChoices = 8
 )
 
@@ -102,23 +103,22 @@ func (c *call) readRequest(needs string, least int64) generation {
 //	input   a token for every 4 bytes of the body, rounded up
 //	output  1 to 256, from a hash of the body, and never more than the request allows
 //
-// A request can ask for more exactly, anywhere in its text: [[output:250]] is an answer of 250
-// tokens, [[cached:100]] says that 100 of the input were read from a cache, [[written:50]] that 50
-// of it were written to one, [[search:2]] that it searched the web twice, if the API can,
-// [[reasoning:40]] that 40 tokens of the output are not shown, and [[expires:1]] that its batch
-// expires before it.
+// Markers anywhere in the text of a request set exact numbers: [[output:250]] for 250 tokens of
+// output, [[cached:100]] for 100 tokens of input read from a cache, [[written:50]] for 50 written to
+// it, [[search:2]] for two web searches, if the API has them, and [[reasoning:40]] for 40 hidden
+// tokens of output. With [[expires:1]], the batch of the call expires before it.
 type generation struct {
 	model           string
-	input           int64 // all of it
-	cached, written int64 // parts of input
-	output          int64 // of each choice
-	reasoning       int64 // part of output
+	input           int64 // including cached and written
+	cached, written int64 // read from and written to the cache
+	output          int64 // of each choice, including reasoning
+	reasoning       int64 // hidden output
 	choices         int64
 	searches        int64
 	tier            string // of processing
-	stopped         bool   // at the output that the request allows
+	stopped         bool   // the output has the maximum length
 	seed            uint64
-	allowed         int64 // output that the request allows; 0 for no bound
+	allowed         int64 // maximum output; 0 for none
 	expires         bool
 }
 
@@ -142,7 +142,7 @@ func (c *call) model() string {
 	return ""
 }
 
-// part returns the bucket of a model, "" without a model.
+// part returns the part of a bucket for a model, or "" without a model.
 func part(bucket, model string) string {
 	if model == "" {
 		return ""
@@ -150,8 +150,8 @@ func part(bucket, model string) string {
 	return bucket + "/" + model
 }
 
-// modelBucket returns the bucket of the request's model, or the one that all models share.
-// Anthropic has one for each class of models.
+// modelBucket returns the part of the bucket for the request's model, or the bucket if all models
+// share it. Anthropic has a part for each class of models.
 func (c *call) modelBucket(bucket string) string {
 	switch model := c.model(); {
 	case bucket == c.s.api.Undivided || bucket == money:
@@ -207,8 +207,8 @@ func (c *call) money(g generation) float64 {
 	return tokens + c.price("search", g.searches)
 }
 
-// admitGeneration bills a generation. The output that the request allows is held until the response
-// ends.
+// admitGeneration bills a generation. Until the response ends, it holds the maximum output of the
+// request.
 func (c *call) admitGeneration(g generation) {
 	output, maximum := g.choices*g.output, g.choices*max(g.allowed, g.output)
 	input := g.input
@@ -256,7 +256,7 @@ var wordList = strings.Fields("the quota of a month is spent by those who wake f
 // maxPieces bounds the events of a stream.
 const maxPieces = 256
 
-// pieces returns the text of the response, one word per token, in the pieces that a stream sends.
+// pieces returns the text of the response, one word per token, split for the events of a stream.
 func (g generation) pieces() []string {
 	n := min(g.output, maxPieces)
 	all := make([]string, 0, n)
@@ -282,7 +282,7 @@ func (c *call) generateContent() {
 type stream struct {
 	*call
 	parts    [][]byte
-	template object // members of every event
+	template object // members that every event has
 }
 
 // send sends the events.
@@ -300,8 +300,8 @@ func (c *call) sendStream(name string, g generation, values object) {
 	out.send()
 }
 
-// events adds the events that the spec has for a stream, for each piece of the text those that
-// come for each.
+// events adds the spec's events for a stream. It repeats an event with Each for each piece of the
+// text.
 func (s *stream) events(name string, g generation, values object) {
 	for _, e := range s.s.api.Streams[name] {
 		pieces := []string{""}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// openAIRoutes count requests and tokens by model, and refuse a request that would not fit if the
-// model wrote as much as the request allows. Refused requests count as requests.
+// openAIRoutes count requests and tokens by model, and refuse a request that would not fit with its
+// maximum output. Refused requests count as requests.
 var openAIRoutes = []route{
 	{"POST /v1/chat/completions", (*call).chat, ""},
 	{"POST /v1/responses", (*call).responses, ""},
@@ -101,8 +101,8 @@ func (c *call) responses() {
 	}
 }
 
-// rateLimits lists the limits of the models that have some of their own, one a page, so that
-// clients must follow the pages.
+// rateLimits lists the limits of models that have their own, one per page, so that clients must
+// follow the pages.
 func (c *call) rateLimits() {
 	models := []string{"gpt-standin"}
 	unlock := c.s.locked()

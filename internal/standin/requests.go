@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// anyRequest answers every path with the same document, and counts only the request.
+// anyRequest sends the same document for every path, and bills only the request.
 var anyRequest = []route{{".*", func(c *call) {
 	c.admit(one(c.bucket(c.s.api.Failed), 1))
 	c.ok(c.doc("reply", nil))
 }, ""}}
 
-// slackTiers are the buckets of methods; all others are tier2.
+// slackTiers are the buckets of methods. The bucket of other methods is tier2.
 var slackTiers = map[string]string{"conversations.history": "tier3", "users.info": "tier4",
 	"auth.test": "special", "chat.postmessage": "messages"}
 
-// slackBucket counts each method by itself, and the messages of each channel.
+// slackBucket returns the part of a bucket for the request's method or, for messages, for its
+// channel.
 func slackBucket(c *call, _ string) string {
 	method := strings.ToLower(strings.TrimPrefix(c.r.URL.Path, "/api/"))
 	switch tier := slackTiers[method]; tier {
@@ -37,8 +38,8 @@ func slackBucket(c *call, _ string) string {
 	}
 }
 
-// genericRoutes count requests and units. Every path answers. The caller chooses the units
-// (?cost=7), and the response reports them in X-Request-Cost.
+// genericRoutes serve every path, and count requests and units. The client sets the units (?cost=7),
+// and the response reports them in X-Request-Cost.
 var genericRoutes = []route{{".*", (*call).generic, ""}}
 
 func (c *call) generic() {

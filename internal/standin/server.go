@@ -23,16 +23,15 @@ type Server struct {
 	// Limits are by bucket, or by bucket and part (output/claude-x). They replace the defaults of
 	// their buckets.
 	Limits map[string][]Limit
-	// Prices are millionths of a dollar for one of something; see docs/standins.md. The default is
-	// 0.
+	// Prices are in millionths of a dollar, by the names in docs/standins.md. The default is 0.
 	Prices map[string]float64
 	// Keys are the credentials of the account. If empty, any is valid, but a request needs one.
 	Keys []string
-	// AdminKey is the key that may read what was billed. If it is "", any is valid.
+	// AdminKey is the key for bills and limits. If it is "", any of Keys is valid.
 	AdminKey string
 	// Latency delays the beginning of every response, Pace each event of a stream.
 	Latency, Pace time.Duration
-	// Rows is the number of things of each kind, and the most that a list holds; 0 means 3.
+	// Rows is the number of objects of each kind, and the maximum length of a list; 0 means 3.
 	Rows int
 	// Faults are the faults to inject, such as 503@3; the first one that matches a request
 	// applies. See FaultKinds.
@@ -51,11 +50,11 @@ type Server struct {
 	zone   *time.Location
 	faults []fault
 	ahead  time.Duration   // added to the clock
-	jobs   map[string]*job // that go on after their response
+	jobs   map[string]*job // by ID
 	files  map[string]*upload
 }
 
-// Counts is what a stand-in has counted.
+// Counts holds the units and requests of a stand-in.
 type Counts struct {
 	// Units are the billed units by bucket.
 	Units map[string]int64 `json:"units"`
@@ -73,11 +72,12 @@ type Counts struct {
 type api struct {
 	spec
 	routes []route
-	// bucket returns the bucket of a request for the name of a bucket in the spec; nil if both are
-	// the same.
+	// bucket returns the request's part of a bucket of the spec. If bucket is nil, buckets have no
+	// parts.
 	bucket func(c *call, name string) string
 
-	// serve answers a request. It must check the credential and the fault, and read the body.
+	// serve sends the response to a request. It must check the credential and the fault, and read
+	// the body.
 	serve func(*call)
 	// counts returns the body of GET /standin/counts, and change applies that of POST
 	// /standin/settings.
@@ -85,12 +85,12 @@ type api struct {
 	change func(body io.Reader) error
 }
 
-// route answers the requests that match a pattern: a regular expression for "GET /path" in which
-// {name} stands for a segment of the path.
+// route serves the requests that match a pattern: a regular expression for "GET /path" in which
+// {name} matches one segment of the path.
 type route struct {
 	pattern string
 	serve   func(*call)
-	part    string // of a bucket, where each endpoint has its own
+	part    string // the endpoint's part of a bucket, if it has its own
 }
 
 // segment finds the names in patterns.
@@ -143,7 +143,7 @@ func New(name string) (*Server, error) {
 	return s, nil
 }
 
-// Check returns what is wrong with the limits, prices and faults.
+// Check validates the limits, prices and faults.
 func (s *Server) Check() error {
 	var errs []error
 	for bucket := range s.Limits {
@@ -181,7 +181,7 @@ func (s *Server) start() {
 	s.zone, _ = time.LoadLocation(s.api.Zone) // the zone data are embedded
 	var err error
 	if s.faults, err = parseFaults(s.name, s.Faults); err != nil {
-		panic(err) // Check returns it
+		panic(err) // Check would have returned it
 	}
 }
 
@@ -209,7 +209,7 @@ func (s *Server) Counts() Counts {
 	return c
 }
 
-// maxBody is how many bytes of a request's body are read.
+// maxBody is the maximum size of a request's body.
 const maxBody = 8 << 20
 
 // ServeHTTP serves the metered API, and unmetered the controls under /standin/.
@@ -232,13 +232,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer reads the body, checks the credential and calls the route's handler.
 func (c *call) answer() {
 	var err error
-	if c.route.pattern != uploadPattern { // whose body is read as it comes
+	if c.route.pattern != uploadPattern { // its handler reads the body as a stream
 		c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
 	}
 	required, key := c.s.api.Requires, c.s.api.key(c.r)
 	valid := key != "" && (len(c.s.Keys) == 0 || slices.Contains(c.s.Keys, key))
 	if c.s.AdminKey != "" && strings.HasPrefix(c.r.URL.Path, "/v1/organization") {
-		valid = key == c.s.AdminKey // for bills and limits
+		valid = key == c.s.AdminKey // the paths of bills and limits
 	}
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):
@@ -274,8 +274,8 @@ func (s *Server) arrive(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// control serves GET /standin/counts, and POST /standin/settings, which changes the running server
-// and responds with the same.
+// control serves GET /standin/counts, and POST /standin/settings, which changes the running server.
+// Both return the counts.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "GET /standin/counts":
@@ -294,8 +294,8 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) {
 
 // controls are the settings that all stand-ins have. Absent fields stay unchanged.
 type controls struct {
-	Faults  *[]string `json:"faults"`  // in the form of Server.Faults; they replace the current ones
-	Advance string    `json:"advance"` // Go duration by which the clock is put forward
+	Faults  *[]string `json:"faults"`  // replaces Server.Faults
+	Advance string    `json:"advance"` // Go duration to move the clock forward by
 }
 
 // settings is the body of POST /standin/settings.
@@ -303,7 +303,7 @@ type settings struct {
 	controls
 	Limits map[string][]Limit `json:"limits"`
 	Prices map[string]float64 `json:"prices"`
-	// Used is billed for another program: by day, model and the name of a figure.
+	// Used is the use of another program to bill, by day, model and name of the figure.
 	Used map[string]map[string]map[string]float64 `json:"used"`
 }
 
@@ -338,8 +338,8 @@ func (s *Server) change(body io.Reader) error {
 	})
 }
 
-// apply changes faults and clock and calls change with the server locked. If a setting is invalid,
-// it changes nothing.
+// apply changes the faults and the clock, and calls change, with the server locked. If a setting is
+// invalid, it changes nothing.
 func (s *Server) apply(c controls, change func()) error {
 	ahead, err := time.ParseDuration(cmp.Or(c.Advance, "0"))
 	if err != nil || ahead < 0 {

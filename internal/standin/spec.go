@@ -22,7 +22,7 @@ import (
 //go:embed apis/*.yaml
 var apiFiles embed.FS
 
-// spec is what an API limits, charges for and answers.
+// spec has the limits, prices and responses of an API.
 type spec struct {
 	Limits    map[string][]Limit
 	Prices    map[string]float64
@@ -54,7 +54,7 @@ type spec struct {
 	Methods, Regions, Categories [][]string
 }
 
-// event is an event of a stream, or one for each piece of the text.
+// event is an event of a stream. With Each, it is repeated for each piece of the text.
 type event struct {
 	Name string
 	Each bool
@@ -64,7 +64,7 @@ type event struct {
 // refusal is the response to a request over a limit.
 type refusal struct {
 	Status   int  // 0 for 429
-	Report   bool // with the headers of the limits
+	Report   bool // the response has the headers of the limits
 	Headers  map[string]string
 	Document any
 }
@@ -109,7 +109,7 @@ func bearer(r *http.Request) string {
 	return ""
 }
 
-// doc returns a document of the API with values for its names.
+// doc returns a document of the API in which values replace their names.
 func (c *call) doc(name string, values object) object {
 	filled, _ := c.fill(c.s.api.Documents[name], values).(object)
 	if filled == nil {
@@ -118,8 +118,8 @@ func (c *call) doc(name string, values object) object {
 	return filled
 }
 
-// fill returns a document with values for its names. It leaves out members whose names end in * if
-// the fault is no-usage, and those whose names end in ~ if they are empty.
+// fill returns a document in which values replace their names. It omits members whose names end in *
+// if the fault is no-usage, and members whose names end in ~ if they are empty.
 func (c *call) fill(document any, values object) any {
 	switch d := document.(type) {
 	case string:
@@ -148,7 +148,7 @@ func (c *call) fill(document any, values object) any {
 	return document
 }
 
-// wholeName matches a string that only names a value, which keeps its type.
+// wholeName matches a string that is only the name of a value. The value keeps its type.
 var wholeName = regexp.MustCompile(`^\$(?:(\w+)|\{([^}]+)\})$`)
 
 func isEmpty(value any) bool {
@@ -156,12 +156,12 @@ func isEmpty(value any) bool {
 	return value == nil || value == "" || value == int64(0) || isList && len(list) == 0
 }
 
-// value returns one of values, or one that any document may use.
+// value returns the value with that name: from values, or one that every document may use.
 func (c *call) value(name string, values object) any {
 	if value, ok := values[name]; ok {
 		return value
 	}
-	// such as left/tokens/1, what is left of the second limit of tokens
+	// for example, left/tokens/1 is the rest of the second limit of tokens
 	if figure, bucket, ok := strings.Cut(name, "/"); ok {
 		bucket, index, _ := strings.Cut(bucket, "/")
 		i, _ := strconv.Atoi(index)
@@ -190,7 +190,7 @@ func (c *call) expand(text string, values object) string {
 	return os.Expand(text, func(name string) string { return fmt.Sprint(c.value(name, values)) })
 }
 
-// bucket returns the bucket of the request for the name of a bucket in the spec.
+// bucket returns the request's part of a bucket of the spec.
 func (c *call) bucket(name string) string {
 	if c.s.api.bucket == nil || name == "" {
 		return name
@@ -198,7 +198,7 @@ func (c *call) bucket(name string) string {
 	return c.s.api.bucket(c, name)
 }
 
-// report sets the headers of the limits.
+// report sets the headers with the limits.
 func (c *call) report() {
 	for _, r := range c.s.api.Report {
 		var least object
@@ -238,7 +238,7 @@ func (c *call) values(bucket string, r rate) object {
 	return values
 }
 
-// inWords formats a duration as the headers of OpenAI do: 12ms, 7.66s, 6m0s.
+// inWords formats a duration as in OpenAI's headers: 12ms, 7.66s, 6m0s.
 func inWords(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", d.Milliseconds())

@@ -22,7 +22,7 @@ func must(t testing.TB, err error) {
 // noon is the time of the tests' accounts: a Wednesday.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// play starts a stand-in whose clock stands still.
+// play starts a stand-in with a stopped clock.
 func play(t *testing.T, name string, limits ...string) (*Server, string) {
 	t.Helper()
 	s, err := New(name)
@@ -42,8 +42,8 @@ func start(t *testing.T, s http.Handler) (url string) {
 	return web.URL
 }
 
-// result is the response to a request. Without one, the status is 0 and the body is the error. err
-// is set if the body breaks off.
+// result is the response to a request. Without a response, the status is 0 and the body is the
+// error. err is set if the body is cut off.
 type result struct {
 	status int
 	header http.Header
@@ -87,7 +87,7 @@ func status(t *testing.T, url string) (int, string) {
 	return r.status, r.body
 }
 
-// units are what was billed, as JSON.
+// billed returns the billed units as JSON.
 func (s *Server) billed() string {
 	text, _ := json.Marshal(s.Counts().Units)
 	return string(text)
@@ -182,7 +182,7 @@ func TestBills(t *testing.T) {
 	}
 }
 
-// TestTokensOfAModel: each model has its own tokens, and one may have other limits.
+// TestTokensOfAModel: tokens are counted for each model, and a model may have its own limits.
 func TestTokensOfAModel(t *testing.T) {
 	_, url := play(t, "anthropic", "requests=1/1m", "requests/claude-y=2/1m")
 	statuses := ""
@@ -210,7 +210,7 @@ func streamed(request string) string {
 	return strings.TrimSuffix(request, "}") + `,"stream":true}`
 }
 
-// TestConcurrent: no more requests than the limit are under way at once.
+// TestConcurrent: a limit without a window bounds the number of concurrent requests.
 func TestConcurrent(t *testing.T) {
 	s, url := play(t, "google-analytics", "concurrent=1")
 	s.Faults = []string{"hang@1"}

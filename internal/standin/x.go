@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// xRoutes count requests by endpoint. They bill money for each post and user of a response, and for
-// each post that is created, more for one with a link. The real API bills a resource once a day;
-// the price list books each read, and so does this.
+// xRoutes count requests by endpoint. They bill money for each post and user in a response, and for
+// each created post, more if it has a link. The real API bills a resource once a day; these routes,
+// like the price list, count each read.
 var xRoutes = []route{
 	{"GET /2/tweets", xResources("post", "named"), "x.tweets.lookup"},
 	{"POST /2/tweets", (*call).create, "x.tweets.create"},
@@ -27,13 +27,13 @@ var xRoutes = []route{
 	{"GET /2/usage/tweets", (*call).xUsage, "x.usage"},
 }
 
-// admitX bills a request, n things of a kind, and more dollars.
+// admitX bills a request, n objects of a kind, and more millionths of a dollar.
 func (c *call) admitX(kind string, n int, more float64) {
 	c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))
 }
 
-// xIDs returns the IDs of the things that a response holds: those that the request names, a list
-// of them, or the one in the path.
+// xIDs returns the IDs of the objects in a response: those that the request names, a generated list,
+// or the one in the path.
 func (c *call) xIDs(which string) (ids []string) {
 	q := c.r.URL.Query()
 	switch which {
@@ -112,7 +112,7 @@ func (c *call) create() {
 		"edit_history_tweet_ids": []string{id}}})
 }
 
-// xUsage serves the posts of each of the last days.
+// xUsage serves the number of posts on each of the last days.
 func (c *call) xUsage() {
 	n, err := strconv.Atoi(cmp.Or(c.r.URL.Query().Get("days"), "7"))
 	if err != nil || n < 1 || n > 90 {

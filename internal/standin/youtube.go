@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// YouTube is an http.Handler that acts like the YouTube Data API, and Google's metering of it, for
+// YouTube is an http.Handler that simulates the YouTube Data API, and Google's metering of it, for
 // one project. Its fields are set before the first request. The zero value serves generated charts
 // under the default limits and accepts any key. It is safe for concurrent use.
 type YouTube struct {
@@ -22,19 +22,19 @@ type YouTube struct {
 	// DaysBack selects the day of Charts: 0 is its latest, 1 the one before.
 	DaysBack int
 	// Limits are the units per Pacific day by bucket. The defaults are: default 10,000,
-	// search_list 100, video_insert 100, video_batch_get_stats 10,000. Zero is a limit.
+	// search_list 100, video_insert 100, video_batch_get_stats 10,000. A limit of 0 denies all.
 	Limits map[string]int64
 	// MinuteLimit is the units per minute over all buckets; 0 means none.
 	MinuteLimit int64
 	// Keys are the project's API keys. If empty, any key is valid, but a request needs one.
 	Keys []string
-	// Tokens are users' OAuth tokens, each as good as a key. If empty, any token is valid. If
-	// not, every write needs one.
+	// Tokens are users' OAuth tokens. A request needs a token or a key. If Tokens is empty, any
+	// token is valid; otherwise, every write needs one.
 	Tokens []string
 	// Latency is added to every response.
 	Latency time.Duration
-	// PageMove is how many places a chart moves down at each page read: the last PageMove IDs of
-	// a page come again at the head of the next, and as many never appear.
+	// PageMove is the number of places that a chart moves down at each page read: the last
+	// PageMove IDs of a page are repeated at the beginning of the next, and as many never appear.
 	PageMove int
 	// Faults are the faults to inject, such as 503@3 or hang:BR#2; the first one that matches a
 	// request applies. See FaultKinds.
@@ -44,17 +44,17 @@ type YouTube struct {
 
 	once     sync.Once
 	engine   *Server           // its lock guards the fields below, DaysBack and Cloud.Fault
-	counts   YouTubeCounts     // without those that the engine counts
+	counts   YouTubeCounts     // except for those that the engine counts
 	reads    map[string]int    // pages read, by chart
 	sessions map[string]*media // resumable uploads, by upload_id
 	usage    map[use]int64     // units, for Cloud
 	tokens   map[string]granted
 }
 
-// YouTubeCounts is what the stand-in has counted. Requests is the sum of the metered requests in
-// ByMethod, Rejected, Refused, NotFound and Continued.
+// YouTubeCounts holds the units and requests of a YouTube stand-in. Requests is the sum of the
+// metered requests in ByMethod, Rejected, Refused, NotFound and Continued.
 type YouTubeCounts struct {
-	// Units are those of the current Pacific day, by bucket; Total those of all days.
+	// Units are the units of the current Pacific day, by bucket, Total those of all days.
 	Units map[string]int64 `json:"units"`
 	Total map[string]int64 `json:"total"`
 	// Requests counts all requests to the API's paths, ByMethod the metered ones.
@@ -67,13 +67,13 @@ type YouTubeCounts struct {
 	NotFound int64 `json:"not_found"`
 	// Continued counts the requests of resumable uploads after the first. They took no units.
 	Continued int64 `json:"continued"`
-	// KeyInURL counts requests with an API key in the URL, or in a form in place of it.
+	// KeyInURL counts requests with an API key in the URL, or in the form of an overridden GET.
 	KeyInURL int64 `json:"key_in_url"`
 	// Day is the Pacific day of Units, as 2006-01-02.
 	Day string `json:"day"`
 }
 
-// minuteBucket holds the units of all buckets for the limit per minute. Counts omits it.
+// minuteBucket counts the units of all buckets, for the limit per minute. Counts omits it.
 const minuteBucket = "minute"
 
 func (s *YouTube) start() {
@@ -108,7 +108,7 @@ func perMinute(units int64) []Limit {
 	return []Limit{{Units: units, Calendar: "minute"}}
 }
 
-// Check returns what is wrong with the faults.
+// Check validates the faults.
 func (s *YouTube) Check() error {
 	_, err := parseFaults(youTubeName, s.Faults)
 	return err
@@ -144,7 +144,7 @@ func (s *YouTube) SetLimit(bucket string, units int64) {
 	s.setLimit(bucket, units)
 }
 
-// setLimit keeps what was used. The caller holds the lock.
+// setLimit changes a bucket's limit and keeps its use. The caller holds the lock.
 func (s *YouTube) setLimit(bucket string, units int64) {
 	s.engine.meter.limits[bucket] = perDay(units)
 	for _, r := range s.engine.meter.ratesOf(bucket) {
@@ -209,8 +209,8 @@ func (s *YouTube) serve(c *call) {
 	}
 }
 
-// charge takes the method's units, or takes none and sends the error of the limit: a 403 for the
-// day of the default bucket, a 429 for others.
+// charge charges the method's units. If they do not fit, it charges none and sends the error of the
+// limit: a 403 for the daily limit of the default bucket, a 429 for others.
 func (s *YouTube) charge(c *call, m method) {
 	d := c.take([]cost{one(m.bucket, m.units), one(minuteBucket, m.units)})
 	if d != nil {

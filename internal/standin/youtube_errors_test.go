@@ -105,8 +105,7 @@ func TestRecordedErrors(t *testing.T) {
 	}
 }
 
-// TestRecordedShapes looks for members that recorded lists lack, and for recorded ones that are
-// missing.
+// TestRecordedShapes checks that lists have the same members as recorded ones.
 func TestRecordedShapes(t *testing.T) {
 	data := SharedData(os.Getenv("QUOTA_SHARED_DATA"), "recorded", "ok")
 	if data == "" {

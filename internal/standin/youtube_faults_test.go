@@ -9,7 +9,7 @@ func TestWhenFaultsApply(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		calls  string // region and page of each
-		want   string // ! where the fault strikes
+		want   string // ! for each call with the fault
 	}{
 		{"503@2", "US1 US1 US1", ".!."},
 		{"503@2-3", "US1 US1 US1 US1", ".!!."},

@@ -39,7 +39,8 @@ func newList(kind string, items []object) *list {
 	return l
 }
 
-// etagOf returns 27 characters that depend only on the content, like the API's bare etags.
+// etagOf returns 27 characters that depend only on the content, like the API's etags without their
+// quotes.
 func etagOf(v any) string {
 	sum := sha1.Sum(encode(v, false))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
@@ -88,15 +89,15 @@ func (c *call) html(status int, what string) {
 // regions returns the regions that the API serves: code, language and name.
 func regions() [][]string { return specs()[youTubeName].Regions }
 
-// servedMethod is a method that is served from the charts.
+// servedMethod is a method whose responses are made from the charts.
 type servedMethod struct {
-	parts      []string                // that a request may ask for
-	kind, item string                  // of the list, and the document of its items
-	counted    bool                    // the list has their number
-	find       func(q *query) []object // values of all items; of a page if it calls query.size
+	parts      []string                // valid values of the parameter part
+	kind, item string                  // kind of the list, and document of its items
+	counted    bool                    // the list has the number of its items
+	find       func(q *query) []object // values of the items; a list has pages if it calls query.size
 }
 
-// served returns the methods that are served from the charts.
+// served returns the served methods by ID.
 func (s *YouTube) served() map[string]servedMethod {
 	statsParts := []string{"id", "snippet", "contentDetails", "statistics"}
 	videoParts := append(statsParts, "status", "topicDetails", "player", "localizations",

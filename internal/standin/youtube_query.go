@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// query reads a request's parameters. An invalid one ends the handler.
+// query reads a request's parameters. An invalid parameter ends the handler.
 type query struct {
 	url.Values
 	call    *call
@@ -25,7 +25,7 @@ func newQuery(c *call) *query {
 	return q
 }
 
-// failFilter sends the error of a call without any of its filters.
+// failFilter sends the error of a call that has none of its filters.
 func (q *query) failFilter(filters string) {
 	q.call.fail("missingRequiredParameter filter", object{"filters": filters})
 }
@@ -53,7 +53,7 @@ func (q *query) size(low int) {
 	q.paged, q.perPage = true, max(0, n)
 }
 
-// ids returns the requested IDs, at most 50 and at least one of the filters.
+// ids returns the requested IDs, at most 50. It requires one of the filters.
 func (q *query) ids(filters string) []string {
 	ids := q.list("id")
 	if len(ids) > 50 {

@@ -138,8 +138,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestYouTubeLimits: of many concurrent requests, a limit admits exactly its units. The other
-// requests get the limit's error and take no units.
+// TestYouTubeLimits: many concurrent requests use exactly the units of a limit. The other requests
+// get the limit's error and take no units.
 func TestYouTubeLimits(t *testing.T) {
 	const search = "/youtube/v3/search?part=snippet"
 	for _, test := range []struct {

@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// media is the body of an upload, of which only digest and length are kept. It arrives with the
-// metered request, or for a resumable upload in any number of later ones.
+// media is the body of an upload. Only its digest and length are stored. It arrives with the metered
+// request or, in a resumable upload, with any number of later ones.
 type media struct {
 	method   method
 	query    *query
@@ -40,7 +40,7 @@ func isUpload(r *http.Request) bool {
 	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/resumable"), "/upload/")
 }
 
-// upload answers a metered request that begins an upload: a complete one, or the start of a
+// upload serves a metered request that begins an upload: a complete upload, or the start of a
 // session.
 func (s *YouTube) upload(c *call, m method, q *query) {
 	up := &media{method: m, query: q, digest: sha256.New()}
@@ -73,8 +73,8 @@ func (c *call) failUpload(format string, args ...any) {
 	c.fail("badRequest", object{"what": fmt.Sprintf(format, args...)})
 }
 
-// resource returns the created resource. Its ID is a digest of the bytes, so that a client can
-// check that all arrived.
+// resource returns the created resource. Its ID is a digest of the bytes, so that a client can check
+// that all of them arrived.
 func (u *media) resource() any {
 	resource, ok := u.method.emptyAnswer().(object)
 	if !ok {
@@ -111,8 +111,7 @@ func (u *media) readMetadata(c *call, body io.Reader) {
 	}
 }
 
-// granule is the unit in bytes of an upload: the server keeps a multiple of it from every chunk but
-// the last.
+// granule is a number of bytes: from every chunk but the last, the server stores a multiple of it.
 const granule = 256 << 10
 
 // begin starts a session and returns its URL in Location.
@@ -153,7 +152,7 @@ func (s *YouTube) continueUpload(c *call) {
 		c.fail("gone", nil)
 	case c.r.Method == http.MethodDelete:
 		up.cancelled = true
-		c.w.WriteHeader(499) // the upstream's own status: client closed request
+		c.w.WriteHeader(499) // the upstream's nonstandard status: client closed request
 	case c.r.Method == http.MethodPut || c.r.Method == http.MethodPost:
 		up.take(c)
 	default:
@@ -161,7 +160,7 @@ func (s *YouTube) continueUpload(c *call) {
 	}
 }
 
-// take stores a chunk, and returns the progress or, when the upload is complete, the resource.
+// take stores a chunk, and sends the progress or, when the upload is complete, the resource.
 func (u *media) take(c *call) {
 	if u.created == nil {
 		u.takeChunk(c)
@@ -229,7 +228,7 @@ func (u *media) takeChunk(c *call) {
 		n -= n % granule
 	}
 	if _, err := io.CopyN(io.Discard, c.r.Body, u.length-from); err != nil {
-		return // nothing in it is new
+		return // the body ends before its first new byte
 	}
 	stored, err := io.CopyN(u.digest, c.r.Body, n)
 	if u.length += stored; err != nil {

@@ -23,7 +23,7 @@ func film(n int) []byte {
 	return b
 }
 
-// idOf returns the ID that the stand-in gives to the media's resource.
+// idOf returns the ID of the media's resource.
 func idOf(media []byte) string {
 	sum := sha256.Sum256(media)
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:11]
@@ -53,7 +53,7 @@ func sendChunk(t *testing.T, verb, to, contentRange string, body []byte) result 
 	return get(t, to, verb+"  "+string(body), "Content-Range: "+contentRange)
 }
 
-// began starts a session and returns its URL.
+// began starts an upload session and returns its URL.
 func began(t *testing.T, url string) string {
 	t.Helper()
 	const path = "/upload/youtube/v3/videos?uploadType=resumable&part=id&key=secret"

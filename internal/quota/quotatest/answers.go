@@ -31,7 +31,7 @@ var always = map[string]string{
 var sameAs = map[string]string{"reserve": "charge", "settle": "charge", "adjust": "charge",
 	"takings": "entries", "sums_after": "sums"}
 
-// check compares an answer with the wanted one.
+// check compares an answer with the expected one, want.
 func (r *runner) check(verb string, want json.RawMessage, answer any, err error) {
 	r.t.Helper()
 	got := shown(answer)
@@ -56,7 +56,7 @@ func (r *runner) check(verb string, want json.RawMessage, answer any, err error)
 	r.compare(verb, verb, got, wanted)
 }
 
-// compare compares one place of an answer.
+// compare compares the part of an answer at the path at.
 func (r *runner) compare(kind, at string, got, want any) {
 	r.t.Helper()
 	list, _ := want.([]any)
@@ -81,7 +81,7 @@ func (r *runner) compare(kind, at string, got, want any) {
 			r.compare(name, at+"."+name, gotFields[name], fields[name])
 		}
 	default:
-		if n, number := want.(float64); number && isObject { // of the bucket "default"
+		if n, number := want.(float64); number && isObject { // units of the bucket "default"
 			want = shown(map[string]int64{quota.DefaultBucket: int64(n)})
 		}
 		want = shown(want)
@@ -106,7 +106,7 @@ func shown(v any) (plain any) {
 		err = json.Unmarshal(text, &plain)
 	}
 	if err != nil {
-		panic(err) // answers have only texts, numbers and times
+		panic(err) // cannot happen: answers contain only strings, numbers and times
 	}
 	return renamed(plain)
 }

@@ -12,8 +12,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testRetention: many old entries and their sums are removed in a few steps, but none that counts.
-// A limit that would count them reports since when it counts.
+// testRetention: old entries and their sums are removed in a few steps, but no entry that counts. A
+// limit whose window reaches back further reports the time from which it counts.
 func testRetention(t *testing.T, h Harness) {
 	s := newSubject(t, h, within(200, hours(24)))
 	check := func(what string, least, most int) (list []quota.Entry) {
@@ -118,8 +118,8 @@ func testFarBack(t *testing.T, h Harness) {
 	}
 }
 
-// testNewRate: a charge under a rate that is new to a long log is decided by all of it, in steps
-// that read a bounded number of entries each. A denial writes nothing.
+// testNewRate: the first charge under a new rate is decided by the whole log, however long, in
+// steps that each read a bounded number of entries. A denial writes nothing.
 func testNewRate(t *testing.T, h Harness) {
 	const entries, each = 25_000, 1000
 	s := newSubject(t, h, quota.Limit{Bucket: "default", Units: entries - 3600,
@@ -146,7 +146,7 @@ func testNewRate(t *testing.T, h Harness) {
 	store := &countingStore{Store: s.ledger.Store}
 	s.ledger.Store = store
 	if d, err := s.ledger.Charge(t.Context(), s.newCharge(1)); err != nil || d.Allowed {
-		t.Errorf("a unit more than fits: %+v, %v", d, err)
+		t.Errorf("one unit too many: %+v, %v", d, err)
 	}
 	if want := []int{10_000, 10_000, 5_000}; !slices.Equal(store.reads, want) {
 		t.Errorf("the steps read %d entries, want %d", store.reads, want)
@@ -160,7 +160,7 @@ func testNewRate(t *testing.T, h Harness) {
 	}
 }
 
-// countingStore counts the entries that each decision reads one by one.
+// countingStore counts the entries that each decision reads.
 type countingStore struct {
 	ledger.Store
 	reads []int
@@ -202,7 +202,7 @@ func testManyHolds(t *testing.T, h Harness) {
 		}}
 	}
 	var all sync.WaitGroup
-	for worker := range 50 { // in any order: the clock stands still
+	for worker := range 50 { // the order does not matter, because the clock does not advance
 		all.Go(func() {
 			for i := worker; i < 700; i += 50 {
 				if d, err := hold(i).ask(t.Context(), s.ledger); err != nil || !d.Allowed {

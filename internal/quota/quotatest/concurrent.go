@@ -20,7 +20,7 @@ const (
 	each    = 24
 )
 
-// result is a charge of a crowd, and its answer.
+// result is a concurrent charge and its decision.
 type result struct {
 	porcupine.Operation
 	units    int64 // of the first bucket
@@ -88,7 +88,8 @@ var spending = porcupine.Model{
 	},
 }
 
-// testOrder: some order of the calls of several processes explains all answers.
+// testOrder: the answers of several processes are linearizable: some order of the calls explains
+// them all.
 func testOrder(t *testing.T, h Harness) {
 	var history []porcupine.Operation
 	s := newSubject(t, h, dayLimit)
@@ -156,7 +157,7 @@ func testDrawsAtOnce(t *testing.T, h Harness) {
 func testClaims(t *testing.T, h Harness) {
 	handles := []*ledger.Ledger{h.Open(t), h.Open(t)}
 	c := quota.Claim{Credential: newCredential(), Name: "trending/US/2026-06-01T06:00:00Z"}
-	const second, done, free = time.Second, 1, -1 // finished as done, or released
+	const second, done, free = time.Second, 1, -1 // ends of a claim: finished as done, or released
 	for i, step := range []struct {
 		at     time.Duration
 		holder string
@@ -176,7 +177,7 @@ func testClaims(t *testing.T, h Harness) {
 		{120 * second, "a", done, 0, nil},
 		{121 * second, "b", 0, quota.ClaimDone, nil},
 		{121 * second, "a", 0, quota.ClaimDone, nil},
-		{181 * second, "b", 0, quota.ClaimWon, nil}, // done is forgotten
+		{181 * second, "b", 0, quota.ClaimWon, nil}, // the mark is deleted
 		{181 * second, "no holder", 0, 0, quota.ErrMalformed},
 	} {
 		h.SetNow(t, epoch.Add(step.at))

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// testLabelValues denies one value too many, and forgets idle values.
+// testLabelValues: a charge with one label value too many is denied, and idle values are forgotten.
 func testLabelValues(t *testing.T, h Harness) {
 	s := newSubject(t, h)
 	each := within(30, hours(2))
@@ -26,7 +26,7 @@ func testLabelValues(t *testing.T, h Harness) {
 		return d
 	}
 	some := quota.Charge{Credential: s.credential, Limits: b.Limits, NewValues: true}
-	for i := range quota.MaxValues { // as many at once as one charge may have
+	for i := range quota.MaxValues { // one charge for as many buckets as it may have
 		some.Costs = append(some.Costs, quota.Cost{Units: 1,
 			Bucket: quota.LabelBucket("default", "team", fmt.Sprint("t", i))})
 		if len(some.Costs) == quota.MaxBuckets-1 || i == quota.MaxValues-1 {
@@ -63,7 +63,7 @@ func testLabelValues(t *testing.T, h Harness) {
 	if d := charge(b, "new"); !d.Allowed {
 		t.Errorf("after the window: %+v", d)
 	}
-	s.at(100 * time.Hour) // and have been forgotten
+	s.at(100 * time.Hour) // longer than idle values are kept
 	for i := range 3 {
 		if d := charge(b, fmt.Sprint("later", i)); !d.Allowed {
 			t.Errorf("%+v", d)
@@ -78,8 +78,8 @@ func testLabelValues(t *testing.T, h Harness) {
 	}
 }
 
-// testLabelDraws ends holds under limits per other labels than those that they were made under:
-// what is drawn and what is settled count for the same values.
+// testLabelDraws: if the limits are per other labels when a hold ends than when it was made, its
+// draws and its settlement count for the same label values.
 func testLabelDraws(t *testing.T, h Harness) {
 	s, ctx := newSubject(t, h), t.Context()
 	whole := within(1000, hours(24))

@@ -12,17 +12,18 @@ import (
 
 // model is one credential of a ledger by brute force: a plain slice of entries for each bucket,
 // summed by looping, with no running totals. Ledgers are compared with it, so it is written to be
-// obviously right, not fast.
+// obviously right, not fast. Its answers are the decisions by kind and key; each inner map has the
+// one request that used the key.
 type model struct {
 	*Clock
 	buckets map[string]*bucket
-	answers map[string]map[string]quota.Decision // by kind and key: the one question, and the answer
+	answers map[string]map[string]quota.Decision
 }
 
-// bucket is the state of one bucket. Numbers are units, and Unix microseconds.
+// bucket is the state of one bucket. Numbers are units or Unix microseconds.
 type bucket struct {
 	name          string
-	items         []item // holds as they expire, and then entries by stamp
+	items         []item // holds by expiry, then entries by stamp
 	newest, reset int64
 	suspension    quota.Suspension
 	takings       []item
@@ -31,24 +32,24 @@ type bucket struct {
 
 // item is a hold, or an entry of the log. A hold that lapses becomes an entry.
 type item struct {
-	at     int64 // stamp of the entry, 0 of a hold
+	at     int64 // stamp of the entry; 0 for a hold
 	units  int64 // charged, or still held
 	id     string
 	labels quota.Labels
-	of     quota.Reservation // the hold, or what the entry was before; empty once it is settled
+	of     quota.Reservation // of the hold, or the lapsed hold of the entry; zero once settled
 }
 
 func (m *model) now() int64 { return m.Now().UnixMicro() }
 
-// at returns copies of the buckets at a time of the clock, if no caller acts until then, and the
-// moment of a decision at that time: after every entry that any of the buckets ever had.
+// at returns copies of the buckets as they will be at a clock time if no caller acts until then,
+// and the moment of a decision at that time, which is later than every entry of the buckets.
 func (m *model) at(clock int64, names ...string) (buckets []*bucket, n int64) {
 	for _, name := range names {
 		b := *m.buckets[name]
 		b.items, b.others = slices.Clone(b.items), maps.Clone(b.others)
 		buckets = append(buckets, &b)
 	}
-	for was := int64(-1); n != was; { // an entry of a lapse moves n, and more holds lapse by then
+	for was := int64(-1); n != was; { // the entry of a lapse increases n, so more holds may lapse
 		was, n = n, clock
 		for _, b := range buckets {
 			n = max(n, b.newest+1)
@@ -60,8 +61,8 @@ func (m *model) at(clock int64, names ...string) (buckets []*bucket, n int64) {
 	return buckets, n
 }
 
-// lapse turns the holds that have expired by n into entries, where they are charged, with the most
-// units that they can have used. Before that, it sorts the items, and drops those without units.
+// lapse sorts the items, drops those without units, and converts each hold that has expired by n
+// and is charged when it lapses into an entry with the maximum units of its call.
 func (b *bucket) lapse(n int64) {
 	b.items = slices.DeleteFunc(b.items, func(x item) bool {
 		return x.units == 0 && (x.at > 0 || x.of.ID == "")
@@ -90,18 +91,18 @@ func (m *model) change(names ...string) (buckets []*bucket, n int64) {
 
 const farAhead = 20 * 366 * 24 * 3_600_000_000 // µs; later than any decision
 
-// first returns the first time of the clock, from now on, at which a condition is true if no caller
-// acts meanwhile; quota.Never for none. Between two expiries of holds, units only come free.
+// first returns the first clock time, from now on, at which matches is true if no caller acts until
+// then, or quota.Never. Between two expiries of holds, usage only falls.
 func (m *model) first(names []string, matches func(buckets []*bucket, n int64) bool) int64 {
 	for from, last := m.now(), m.now()+farAhead; from < last; {
 		buckets, n := m.at(from, names...)
 		if matches(buckets, n) {
 			return from
 		}
-		end := last // up to which no hold expires
+		end := last // no hold expires before it
 		for _, b := range buckets {
 			if i := slices.IndexFunc(b.items, func(h item) bool { return h.open(from) }); i >= 0 {
-				end = min(end, b.items[i].of.ExpiresAt.UnixMicro()) // the first of them to expire
+				end = min(end, b.items[i].of.ExpiresAt.UnixMicro()) // items are sorted by expiry
 			}
 		}
 		from += int64(sort.Search(int(end-from), func(i int) bool {
@@ -117,7 +118,8 @@ func (m *model) first(names []string, matches func(buckets []*bucket, n int64) b
 func (x *item) open(n int64) bool { return x.at == 0 && n < x.of.ExpiresAt.UnixMicro() }
 func (x *item) atMost() int64     { return max(x.units, x.of.Most-x.of.Drawn) }
 
-// reserved returns the open hold of a reservation, or the first entry that it became, or no item.
+// reserved returns the open hold of a reservation, or the first entry of its lapsed hold, or a zero
+// item.
 func (b *bucket) reserved(id string, n int64) *item {
 	for i := range b.items {
 		if x := &b.items[i]; x.of.ID == id && (x.at > 0 || x.open(n)) {
@@ -127,7 +129,7 @@ func (b *bucket) reserved(id string, n int64) *item {
 	return new(item)
 }
 
-// held adds up the units held at n, and the most that the holds can turn out to use.
+// held adds up the units held at n, and the maximum units that the held calls can use.
 func (b *bucket) held(n int64) (held, atMost int64) {
 	for _, h := range b.items {
 		if h.open(n) {
@@ -154,7 +156,8 @@ func (b *bucket) since(w quota.Window, n int64) int64 {
 	return first
 }
 
-// used adds up the entries inside the window at n and, with others, what other programs used in it.
+// used adds up the entries inside the window at n and, if others is set, the usage by other
+// programs.
 func (b *bucket) used(w quota.Window, n int64, others bool) int64 {
 	if w.IsRestoring() {
 		_, den := w.Restore.Terms()
@@ -177,7 +180,8 @@ func (b *bucket) sum(after, until int64) (sum int64) {
 	return sum
 }
 
-// level returns the highest sum of the charges from any entry on, less what was restored since.
+// level returns the level of a restoring window at n. Starting from each entry in turn, it adds up
+// the later charges and subtracts the units restored since that entry; the level is the maximum.
 func (b *bucket) level(w quota.Window, n int64, others bool) (most int64) {
 	num, den := w.Restore.Terms()
 	var sum int64

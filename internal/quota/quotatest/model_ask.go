@@ -8,16 +8,16 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// request is a charge or a reservation under decision, on the buckets at the moment n.
+// request is a charge or reservation to decide at the moment n.
 type request struct {
-	quota.Charge // for a reservation, the fields that both have
+	quota.Charge // for a reservation, only the common fields are set
 	hold         *quota.Reserve
 	*model
 	buckets []*bucket
 	n       int64
 }
 
-// ask decides on a call by computing for each limit when it would admit the cost.
+// ask decides on a call by computing when each limit would admit the cost.
 func (m *model) ask(call Call) (quota.Decision, error) {
 	c, h, err := call.Charge, call.Reserve, call.Charge.Check()
 	if h != nil {
@@ -38,7 +38,7 @@ func (m *model) ask(call Call) (quota.Decision, error) {
 
 func (r *request) decide() (d quota.Decision, err error) {
 	r.buckets, r.n = r.at(r.now(), names(r.Costs)...)
-	tooMany := false // estimates
+	tooMany := false // estimates may exceed the slack
 	for i, b := range r.buckets {
 		c, h := r.Costs[i], b.reserved(r.Reservation, r.n)
 		switch held, atMost := b.held(r.n); {
@@ -111,7 +111,8 @@ func (r *request) write(d *quota.Decision) {
 	}
 }
 
-// verdict finds when the enforced or observed limits allow it, and which of them denies longest.
+// verdict returns when the enforced or observed limits will allow the request, and the name of the
+// limit that denies it longest.
 func (r *request) verdict(observed bool) (at int64, limit string) {
 	at = r.first(names(r.Costs), func(later []*bucket, n int64) bool {
 		return r.denies(later, n, observed, false) == ""
@@ -139,7 +140,8 @@ func (r *request) denies(buckets []*bucket, n int64, observed, pace bool) string
 	return ""
 }
 
-// room returns the units that fit at n. A pace ignores other programs, and a draw all that is held.
+// room returns the units that fit at n. Paces ignore the usage by other programs; draws ignore held
+// units.
 func (b *bucket) room(l quota.Limit, n int64, manual, draws bool) int64 {
 	used := b.used(l.Window, n, l.Pace == nil)
 	if held, _ := b.held(n); !draws {
@@ -166,7 +168,8 @@ func remaining(buckets []*bucket, limits []quota.Limit, n int64, manual,
 	return left
 }
 
-// once makes a decision, or repeats the earlier one under the key. An allowed one may be kept.
+// once returns the earlier decision under the key, or decides. It keeps an allowed decision if keep
+// is set.
 func (m *model) once(key, question string, keep bool, decide func() (quota.Decision, error)) (
 	quota.Decision, error) {
 	if was, known := m.answers[key]; known {
@@ -270,7 +273,7 @@ func (m *model) Cancel(charged made) (any, error) {
 	}
 	for i, e := range entries {
 		h := m.buckets[c.Costs[i].Bucket].reserved(c.Reservation, n)
-		if h.open(n) && h.of.Drawn >= e.units { // a correction may have left fewer
+		if h.open(n) && h.of.Drawn >= e.units {
 			h.units, h.of.Drawn = h.units+e.units, h.of.Drawn-e.units
 		}
 		e.units = 0
@@ -288,7 +291,7 @@ func (m *model) Adjust(a quota.Adjust) (quota.Decision, error) {
 			return quota.Decision{}, err
 		}
 		x := item{at: until, id: a.ID, units: a.Units, labels: a.Labels}
-		for a.Units > 0 && b.sum(x.at-1, x.at) > 0 { // an entry has that stamp
+		for a.Units > 0 && b.sum(x.at-1, x.at) > 0 { // the stamp is in use
 			x.at--
 		}
 		if x.at <= after {
@@ -303,7 +306,7 @@ func (m *model) Adjust(a quota.Adjust) (quota.Decision, error) {
 			b.items, b.newest = append(b.items, x), max(b.newest, x.at)
 		default:
 			b.takings = append(b.takings, x)
-			for i, left := len(b.items)-1, x.units; left > 0; i-- { // off the newest entries
+			for i, left := len(b.items)-1, x.units; left > 0; i-- { // the newest entries first
 				for e := &b.items[i]; e.at <= until && left > 0 && e.units > 0; left-- {
 					e.units--
 				}

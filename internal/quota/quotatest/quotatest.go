@@ -1,6 +1,6 @@
 // Package quotatest is the contract of a ledger.Store as a test suite.
 //
-// A ledger's whole test is a Harness and a call of Run:
+// To test a ledger, pass a Harness to Run:
 //
 //	func TestContract(t *testing.T) {
 //		var clock quotatest.Clock
@@ -11,9 +11,9 @@
 //		})
 //	}
 //
-// The suite holds the step tables of vectors/, random histories compared with a brute-force model,
-// bounds, and concurrent charges through several handles. Every case has a credential of its own,
-// so that one store serves them all.
+// The suite runs the step tables of vectors/, compares random histories with a brute-force model,
+// checks bounds, and makes concurrent charges through several handles. Every case has its own
+// credential, so that all cases can use one store.
 package quotatest
 
 import (
@@ -33,20 +33,20 @@ import (
 
 // Harness gives the suite access to a ledger.
 type Harness struct {
-	// Open returns another handle on the one store that all handles share, and closes it when the
-	// test ends.
+	// Open returns another handle on the store, and closes it when the test ends. All handles
+	// share one store.
 	Open func(t testing.TB) *ledger.Ledger
-	// SetNow moves the clock of every handle, forwards or backwards, and stops it there. now is in
-	// whole microseconds.
+	// SetNow sets the clock of every handle to now, which is in whole microseconds and may be
+	// earlier than before. The clock does not advance by itself.
 	SetNow func(t testing.TB, now time.Time)
-	// Histories is the number of random histories of each kind without the flag -rapid.checks; 0 is
-	// rapid's default. Each run draws new ones.
+	// Histories is the number of random histories of each kind if the flag -rapid.checks is not
+	// set; 0 is rapid's default. Each run generates new histories.
 	Histories int
-	// Dump returns everything that the store holds of the credential, as text, to check that
-	// nothing changed. If it is nil, only the ledger's own answers are compared.
+	// Dump returns all stored data of the credential as text, to check that nothing changed. If it
+	// is nil, only the ledger's own answers are compared.
 	Dump func(t testing.TB, credential string) string
-	// Forgets means that the store forgets idle values of labels when new ones come. Redis expires
-	// them by a clock that SetNow does not move.
+	// Forgets means that the store forgets idle label values when a charge has new ones. Redis
+	// instead expires them by a clock that SetNow does not set.
 	Forgets bool
 }
 
@@ -90,13 +90,13 @@ func (h Harness) limitHistories() {
 	}
 }
 
-// Clock is a clock that stands still until it is set. Its zero value shows the beginning of 1970.
+// Clock is a clock that changes only when it is set. Its zero value is the beginning of 1970.
 type Clock struct{ micros atomic.Int64 }
 
 // Now returns the moment the clock was last set to.
 func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
 
-// Set moves the clock.
+// Set sets the clock.
 func (c *Clock) Set(_ testing.TB, now time.Time) { c.micros.Store(now.UnixMicro()) }
 
 var credentials atomic.Int64
@@ -104,13 +104,12 @@ var credentials atomic.Int64
 // newCredential names a credential that no other case of this process uses.
 func newCredential() string { return fmt.Sprintf("case-%d", credentials.Add(1)) }
 
-// epoch is the start of cases that need no special time: a Monday noon in summer, far from any
-// clock change.
+// epoch is the default start of a case: a Monday noon in summer, far from any clock change.
 var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 func hours(n int64) time.Duration { return time.Duration(n) * time.Hour }
 
-// moment returns the time of a stamp; the zero time for 0 and quota.Never.
+// moment returns the time of a stamp, or the zero time for 0 and quota.Never.
 func moment(micros int64) time.Time {
 	if micros == 0 || micros == quota.Never {
 		return time.Time{}
@@ -143,7 +142,7 @@ func newSubject(t testing.TB, h Harness, limits ...quota.Limit) *subject {
 	return &subject{t, h, h.Open(t), newCredential(), limits}
 }
 
-// at sets the clock.
+// at sets the clock to a time after epoch.
 func (s *subject) at(after time.Duration) { s.h.SetNow(s, epoch.Add(after)) }
 
 // newCharge returns a charge of the bucket "default".
@@ -154,7 +153,7 @@ func (s *subject) newCharge(units int64) quota.Charge {
 	}
 }
 
-// must makes a charge that is allowed.
+// must makes a charge, and fails the test unless it is allowed.
 func (s *subject) must(c quota.Charge) quota.Decision {
 	s.Helper()
 	d, err := s.ledger.Charge(s.Context(), c)

@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Each of these tests plays random histories on the ledger and on the model and compares every
-// answer. rapid's flags set how many (-rapid.checks, 100 by default); a failure prints its seed and
+// Each of these tests runs random histories on the ledger and on the model, and compares every
+// answer. rapid's flag -rapid.checks sets how many (100 by default); a failure prints its seed and
 // the shortest failing history.
 
 func testRandom(t *testing.T, h Harness) {
@@ -24,13 +24,14 @@ func testRandom(t *testing.T, h Harness) {
 		adjust crowd crowd`})
 }
 
-// testRandomHolds makes many reservations, of which many expire at once, and out of order.
+// testRandomHolds makes many reservations. Many expire together, or in another order than they were
+// made.
 func testRandomHolds(t *testing.T, h Harness) {
 	random(t, h, kind{steps: 40, windows: storyWindows, units: 10, holds: true, actions: `crowd ask
 		ask ask commit release extend extend cancel move jump jump relimit compare`})
 }
 
-// testRandomLevels makes long logs under restoring windows, whose levels a ledger keeps.
+// testRandomLevels makes long logs under restoring windows, whose levels a ledger stores.
 func testRandomLevels(t *testing.T, h Harness) {
 	random(t, h, kind{steps: 150, windows: []string{"restoring 7/1s", "restoring 1/3s",
 		"restoring 1/1m"}, units: 10, actions: `ask ask ask ask ask move cancel adjust learn commit
@@ -39,11 +40,11 @@ func testRandomLevels(t *testing.T, h Harness) {
 
 // kind is a kind of random histories.
 type kind struct {
-	steps   int      // at most
+	steps   int      // maximum number of steps
 	windows []string // with the zone of calendar windows
-	units   int64    // limits are of so many times as many
+	units   int64    // factor by which limits are larger
 	holds   bool     // most operations are reservations
-	actions string   // as often as they should come; a shrunk history prefers the first
+	actions string   // each repeated in proportion to its frequency; shrinking prefers the first
 }
 
 func random(t *testing.T, h Harness, k kind) {
@@ -60,10 +61,10 @@ func random(t *testing.T, h Harness, k kind) {
 	})
 }
 
-// story is one history in the making, of a ledger and of the model.
+// story runs one history on a ledger and on the model.
 type story struct {
-	outer testing.TB // the clock and the store belong to the whole test
-	tb    rapid.TB   // what fails
+	outer testing.TB // of the whole test, whose clock and store all histories share
+	tb    rapid.TB   // reports failures of this history
 	t     *rapid.T
 	h     Harness
 	kind
@@ -73,24 +74,24 @@ type story struct {
 	credential string
 	limits     map[string][]quota.Limit // by bucket
 	serial     int
-	lapses     bool // holds that become entries were made
-	dumps      bool // what the store holds is looked at
-	parted     bool // the ledger has named another limit in an entry, so the story ends
+	lapses     bool // some holds are charged when they lapse
+	dumps      bool // the stored data are compared
+	parted     bool // an entry names another limit than the model's, so the story ends
 
-	latest  time.Time // the clock has shown
+	latest  time.Time // latest time of the clock so far
 	floor   time.Time // the clock does not go back past the last lapse
 	idle    time.Duration
 	ends    []time.Time // expiries and suspensions
 	charges []made
-	reserve []string // reservations, settled ones included
+	reserve []string // IDs of reservations, including settled ones
 	commits []quota.Settle
-	known   map[string]time.Time // when each reservation was settled, or expires
+	known   map[string]time.Time // time at which each reservation was settled, or expires
 	proofs  []made               // allowed charges, for checking that no window is over its limit
 }
 
 var storyBuckets = []string{"default", "search_list", "videos"}
 
-// storyWindows are long and short, sliding and calendar; the story's clock moves in steps of about
+// storyWindows are long and short, sliding and calendar windows. The clock moves in steps of about
 // their lengths.
 var storyWindows = []string{
 	"24h", "1h", "1m", "5ms", "25h0m0.000001s", "day America/Los_Angeles", "day Asia/Kathmandu",
@@ -190,7 +191,8 @@ func (s *story) rarely(what string, oneIn int) bool {
 	return rapid.IntRange(1, oneIn).Draw(s.t, what) == oneIn
 }
 
-// key is one of a few, none after a day: ledgers need not forget a key at the same microsecond.
+// key returns one of a few keys, or "". Keys contain the date, because ledger and model need not
+// forget a key at the same microsecond.
 func (s *story) key() string {
 	if !rapid.Bool().Draw(s.t, "with key") {
 		return ""
@@ -236,7 +238,7 @@ func (s *story) decide(c Call) (quota.Decision, error) {
 	}, s.model.ask, c)
 }
 
-// newCall is a charge, a draw or a reservation in the buckets.
+// newCall returns a random charge, draw or reservation in the buckets.
 func (s *story) newCall(buckets []string) Call {
 	if s.rarely("reserve", 4) || s.holds && !s.rarely("charge", 3) {
 		id := quota.ReservationID(s.id(), buckets...)
@@ -292,7 +294,7 @@ func (s *story) newReserve(id string) quota.Reserve {
 	return r
 }
 
-// asked remembers an answer for later steps and proofs.
+// asked records a decision for later steps and proofs.
 func (s *story) asked(c Call, d quota.Decision) {
 	switch {
 	case !d.Allowed || d.Replayed || c.Charge.DryRun:
@@ -311,8 +313,8 @@ func (s *story) asked(c Call, d quota.Decision) {
 	}
 }
 
-// awaitRetry proves, at times, the RetryAt of a charge that is denied: denied one microsecond
-// before, allowed then.
+// awaitRetry sometimes checks the RetryAt of a denied charge: one microsecond earlier it is denied,
+// at RetryAt it is allowed.
 func (s *story) awaitRetry(c Call) {
 	c.Charge.DryRun = true
 	d, err := s.decide(c)
@@ -330,8 +332,8 @@ func (s *story) awaitRetry(c Call) {
 	}
 }
 
-// relimit changes the limits of a bucket, unless these need entries for longer: the ledger may have
-// forgotten some.
+// relimit changes the limits of a bucket, unless the new ones count older entries, which the ledger
+// may have deleted.
 func (s *story) relimit() {
 	if !s.rarely("change limits", 3) {
 		return

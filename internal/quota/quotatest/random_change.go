@@ -72,7 +72,7 @@ func (s *story) forgotten(reservation string) bool {
 	return s.known[reservation].Before(s.clock.Now().Add(3 * time.Hour).Add(-quota.Retention))
 }
 
-// cancel takes back a charge, but none that is so old that the ledger may have forgotten it.
+// cancel cancels a charge that is recent enough that the ledger must still have it.
 func (s *story) cancel() {
 	if len(s.charges) == 0 {
 		return
@@ -97,7 +97,8 @@ func (s *story) suspend() {
 	}, s.model.Suspend, suspension)
 }
 
-// learn has the upstream report what is left under one of the limits, and perhaps when it ends.
+// learn reports the units left under one of the limits, and sometimes the end of its window, as an
+// upstream does.
 func (s *story) learn() {
 	limits := s.limits[s.bucket()]
 	l := quota.Learn{
@@ -118,7 +119,7 @@ func (s *story) learn() {
 	both(s, s.ledger.Learn, s.model.Learn, l)
 }
 
-// adjust corrects what was used in a span that no ledger has begun to forget.
+// adjust corrects the usage in a span in which no ledger has deleted entries yet.
 func (s *story) adjust() {
 	now := s.clock.Now()
 	ago := func(what string, most time.Duration) time.Time {
@@ -147,15 +148,15 @@ func (s *story) adjust() {
 		}
 	}
 	d, _ := both(s, s.ledger.Adjust, s.model.Adjust, a)
-	if d.Entry != "" && !d.Replayed { // what was allowed since is another matter
+	if d.Entry != "" && !d.Replayed {
 		s.proofs = slices.DeleteFunc(s.proofs, func(p made) bool {
 			return slices.Contains(names(p.charge.Costs), a.Bucket) && !p.decision.At.Before(d.At)
 		})
 	}
 }
 
-// move moves the clock, mostly on, at times back, but not across the end of a hold or suspension,
-// because a ledger may forget what has lapsed.
+// move moves the clock, usually forwards and sometimes back, but not back across the end of a hold
+// or suspension, because a ledger may have deleted those that lapsed.
 func (s *story) move() {
 	steps := []time.Duration{
 		0, time.Microsecond, time.Millisecond, time.Second, time.Minute, 17 * time.Minute,
@@ -170,8 +171,8 @@ func (s *story) move() {
 	}
 }
 
-// jumpTo moves the clock to the very edge of something: where a hold or suspension ends or a charge
-// leaves its window.
+// jumpTo moves the clock to an exact boundary: a reset, the end of a hold or suspension, or the time
+// at which a charge leaves its window.
 func (s *story) jumpTo() {
 	edges := []time.Time{s.clock.Now()}
 	for _, e := range s.ends {

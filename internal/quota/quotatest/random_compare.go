@@ -12,7 +12,7 @@ import (
 )
 
 // both passes a request to the ledger and to the model, compares the answers, and returns the
-// ledger's. An error, a denial and a dry run change nothing at all: the invariant I7.
+// ledger's. It also checks invariant I7: an error, a denial and a dry run change nothing.
 func both[Q, A any](s *story, ledger func(context.Context, Q) (A, error),
 	model func(Q) (A, error), request Q) (A, error) {
 	s.tb.Helper()
@@ -44,9 +44,9 @@ func (s *story) dump() string {
 	return s.h.Dump(s.outer, s.credential)
 }
 
-// equate replaces the limit of a denial by the wanted one if either is right: entries of holds that
-// lapse together have different stamps, so limits under which a cost fits at different moments may
-// wait for the same time of the clock.
+// equate replaces the limit of a denial with the model's if both are correct. Holds that lapse
+// together become entries with different stamps, so two limits may allow the cost at the same clock
+// time but at different moments.
 func (s *story) equate(d *quota.Decision, want quota.Decision) {
 	if s.lapses && d.Limit != "" && want.Limit != "" && d.RetryAt.Equal(want.RetryAt) {
 		s.parted = s.parted || d.Observed && d.Limit != want.Limit
@@ -63,8 +63,8 @@ func (s *story) same(what string, got, want any) {
 	}
 }
 
-// comparePicture looks at all buckets at once, whose newest entries may lie on two sides of any
-// boundary.
+// comparePicture compares the usage of all buckets at one moment. A boundary may lie between the
+// newest entries of two buckets.
 func (s *story) comparePicture() {
 	var limits []quota.Limit
 	for _, b := range storyBuckets {
@@ -83,7 +83,7 @@ func (s *story) compareUsage(limits []quota.Limit) {
 		u, err := s.ledger.Usage(ctx, s.credential, limits)
 		for i := range u.Buckets {
 			u.Buckets[i].SuspendedBy, u.Buckets[i].Reason = "", ""
-			for j := range u.Buckets[i].Limits { // one may have trimmed more than the other
+			for j := range u.Buckets[i].Limits { // depends on how many entries were trimmed
 				u.Buckets[i].Limits[j].CountsFrom = time.Time{}
 			}
 		}
@@ -97,11 +97,11 @@ func (s *story) compareBucket(b string) {
 	both(s, func(ctx context.Context, b string) ([]quota.Reservation, error) {
 		return s.ledger.Reservations(ctx, s.credential, b)
 	}, s.model.Reservations, b)
-	// Older entries may be trimmed by one and not yet by the other.
+	// Ledger and model may trim older entries at different times.
 	since := s.clock.Now().Add(-hours(48))
 	entries, takings := s.model.log(b, since)
 	all := s.log(b)
-	var newer []quota.Entry // without totals: a ledger may begin these anywhere
+	var newer []quota.Entry // without totals, which may begin at any number
 	for i, e := range all {
 		if i > 0 && e.Total != all[i-1].Total+e.Units {
 			s.tb.Fatalf("entry %d of %s is %+v after %+v", i, b, e, all[i-1])
@@ -112,7 +112,7 @@ func (s *story) compareBucket(b string) {
 	}
 	s.same("entries of "+b, newer, entries)
 	got, err := s.ledger.Takings(ctx, quota.Query{Credential: s.credential, Bucket: b, Since: since})
-	for _, list := range [][]quota.Entry{got, takings} { // any order at the same time
+	for _, list := range [][]quota.Entry{got, takings} { // the order at one time is undefined
 		slices.SortFunc(list, func(x, y quota.Entry) int {
 			return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
 		})
@@ -132,7 +132,7 @@ func (s *story) compareBucket(b string) {
 		must(s.tb, err)
 		to = to.Add(-after / 3)
 	}
-	// Whatever has happened, a check finds nothing: a finding would deny charges.
+	// A check must never find anything, because a finding would deny charges.
 	found, err := s.ledger.Check(ctx, s.credential, b, false)
 	s.same("check of "+b, found, []quota.Finding{})
 	must(s.tb, err)
@@ -145,8 +145,8 @@ func (s *story) log(bucket string) []quota.Entry {
 	return entries
 }
 
-// checkWindows is the invariant I2 by brute force, on the ledger's own log: at the stamp of every
-// allowed charge, each of its windows held no more than the limit.
+// checkWindows checks invariant I2 by brute force on the ledger's own log: at the stamp of every
+// allowed charge, each of its windows has no more units than the limit.
 func (s *story) checkWindows() {
 	for _, name := range storyBuckets {
 		var b bucket
@@ -156,7 +156,7 @@ func (s *story) checkWindows() {
 		for _, p := range s.proofs {
 			for _, l := range quota.LimitsOf(name, p.charge.Limits) {
 				if l.Window.Anchored || l.Window.IsRestoring() || l.Pace != nil {
-					continue // the model's ends, levels and paces are compared all along
+					continue // compared with the model at every step
 				}
 				at := p.decision.At.UnixMicro()
 				if sum := b.sum(b.since(l.Window, at)-1, at); sum > l.Units {

@@ -19,7 +19,7 @@ import (
 //go:embed vectors/*.json
 var vectorFiles embed.FS
 
-// vector is one story: limits, and the requests and answers at each moment. vectors/README.md
+// vector is one test case: limits, and the requests and answers at each moment. vectors/README.md
 // describes the format.
 type vector struct {
 	Case   string  `json:"case"`
@@ -55,10 +55,10 @@ func testVectors(t *testing.T, h Harness) {
 	}
 }
 
-// underscore is in the name of a field: quota has none in its own.
+// underscore matches an underscore in a field name. Field names in package quota have none.
 var underscore = regexp.MustCompile(`([a-z])_([a-z_]+"\s*:)`)
 
-// decode decodes JSON in which every field must be known.
+// decode decodes JSON, and rejects unknown fields.
 func decode(t testing.TB, text []byte, into any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(text)))
@@ -100,7 +100,7 @@ type runner struct {
 	credential string
 	limits     []quota.Limit
 	step       string
-	charges    map[string]made // by entry ID, for cancelling
+	charges    map[string]made // by entry ID, to cancel them
 }
 
 // made is a charge that was allowed.
@@ -133,7 +133,7 @@ func verb[Q, A any](make func(r *runner, q Q) (A, error)) func(*runner, []byte) 
 	}
 }
 
-// onLog returns the verb of what reads the log of one bucket.
+// onLog returns the verb of a function that reads the log of one bucket.
 func onLog[A any](read func(r *runner, q quota.Query) (A, error)) func(*runner, []byte) (any, error) {
 	return verb(func(r *runner, q quota.Query) (A, error) {
 		q.Credential, q.Bucket = r.credential, bucketName(q.Bucket)
@@ -188,7 +188,7 @@ var verbs = map[string]func(r *runner, text []byte) (any, error){
 	}),
 	"learn": verb(func(r *runner, c struct {
 		quota.Learn
-		Limit int // its number in the limits, from 0
+		Limit int // index in the limits
 	}) (quota.Learned, error) {
 		c.Credential, c.Learn.Limit = r.credential, r.limits[c.Limit]
 		return r.ledger.Learn(r.t.Context(), c.Learn)
@@ -264,7 +264,7 @@ func bucketsOf(reservation string) []string {
 	return buckets
 }
 
-// inOne is units of the one bucket of a reservation.
+// inOne returns a cost in the only bucket of a reservation.
 func inOne(reservation string, units int64) []quota.Cost {
 	return []quota.Cost{{Bucket: append(bucketsOf(reservation), "")[0], Units: units}}
 }
