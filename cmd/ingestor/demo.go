@@ -71,7 +71,7 @@ func (a *app) demoConfig(ctx context.Context, address string) (*config.Config, e
 		return nil, err
 	}
 	if a.Getenv("QUOTA_STATE_DIR") != "" && a.Getenv(config.KeyVariable) == "" {
-		own, err := a.Load(ctx) // an invalid configuration is one, too
+		own, err := a.Load(ctx) // an invalid configuration counts as one
 		configured := err != nil || own.File != "" && own.File != os.DevNull || len(own.Environment) > 0
 		if !configured && absentFile(cfg.Ledger) && absentFile(cfg.Catalog) {
 			return cfg, nil
@@ -90,7 +90,7 @@ const headPlaces = 3
 func drawHeads(s cli.Screen, c *catalog.Catalog, sum ingest.Summary) {
 	t := new(cli.Table)
 	for _, r := range sum.Regions {
-		_, videos, _ := c.Current(context.Background(), r.Region, headPlaces) // none before the first
+		_, videos, _ := c.Current(context.Background(), r.Region, headPlaces) // may be empty
 		cli.Extend(t, videos, func(v catalog.Ranked) cli.Row {
 			return cli.Row{"chart", r.Region, ">place", v.Rank, "title", v.Title,
 				"channel", v.ChannelTitle, ">views", v.Views}

@@ -107,7 +107,7 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 			"error", err)
 	}
 	defer context.AfterFunc(ctx, func() {
-		show.log.Warn("ending after the page under way; a second signal ends at once")
+		show.log.Warn("stopping after the current page; a second signal stops at once")
 	})()
 	sum, err := sweep.Execute(ctx)
 	show.end()
@@ -201,18 +201,17 @@ func (l logAbove) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// metricsFile is the metrics of a single sweep, in a file for the textfile collector of
+// metricsFile writes the metrics of a single sweep to a file, for the textfile collector of
 // Prometheus's node exporter.
 type metricsFile struct {
 	path    string // "" for none
 	exports bool   // the metrics are also sent to an OpenTelemetry collector
 	began   time.Time
 	sum     ingest.Summary
-	// final state of budget and charts; nil if they were never open
-	rest prometheus.Gatherer
+	rest    prometheus.Gatherer // final state of budget and charts; nil if they were never open
 }
 
-// check checks that the file can be created, before anything is spent.
+// check returns an error if the file cannot be created. Callers use it before they spend units.
 func (m *metricsFile) check() error {
 	if m.path == "" {
 		return nil
@@ -224,7 +223,8 @@ func (m *metricsFile) check() error {
 	return errors.Join(try.Close(), os.Remove(try.Name()))
 }
 
-// look reads the state at the end of a sweep, while ledger and catalogue are open.
+// look reads the state of budget and charts at the end of a sweep, before ledger and catalogue are
+// closed.
 func (m *metricsFile) look(st *deps, sum ingest.Summary) {
 	m.sum = sum
 	if m.path == "" && !m.exports {
@@ -272,6 +272,6 @@ func (m *metricsFile) problem(err error) error {
 	if about, ok := errors.AsType[*fs.PathError](err); ok {
 		err = about.Err
 	}
-	return cli.Hint(fmt.Errorf("metrics file %s cannot be written: %w", m.path, err),
+	return cli.Hint(fmt.Errorf("cannot write the metrics file %s: %w", m.path, err),
 		"its folder must exist and be writable by the user that runs this")
 }

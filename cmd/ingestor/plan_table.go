@@ -138,7 +138,7 @@ func drawDays(s cli.Screen, o *planned, bucket string) {
 		cli.Drop("planned"), cli.Cut("first lost", 8))
 }
 
-// total returns the sums of the days, and the peaks of their windows.
+// total adds up the days, and returns the highest peak of each window.
 func total(days []plan.Day) (sum plan.Day) {
 	for i, d := range days {
 		if i == 0 {
@@ -163,7 +163,7 @@ func drawLosses(s cli.Screen, o *planned) {
 			">partial", l.Partial, ">denied", l.Denied, ">left out", l.LeftOut, ">pages", l.Pages,
 			">of", l.Wanted}
 	})
-	s.Say("\nWho loses runs\n")
+	s.Say("\nLost runs\n")
 	s.Draw(table, cli.Cut("job", 8), cli.Drop("complete"), cli.Drop("job"))
 }
 
@@ -187,14 +187,14 @@ func saySuggestion(s cli.Screen, o *planned) {
 	case !o.flags.suggest:
 		return
 	case suggestion == nil:
-		s.Say("\nNo schedule fits, not even a page a day and on an empty ledger.\n")
+		s.Say("\nNo schedule fits, not even one page a day with an empty ledger.\n")
 		return
 	}
-	text := fmt.Sprintf("\nThe tightest schedule that fits, for a year at least: %s runs a day\n",
-		s.Number(suggestion.PerDay()))
+	text := fmt.Sprintf("\nThe most frequent schedule that fits for at least a year: %s runs a "+
+		"day\n", s.Number(suggestion.PerDay()))
 	if suggestion.Tried.From.After(o.Plan.From) {
-		text += fmt.Sprintf("None fits with what is spent now: this one begins on an empty ledger "+
-			"at the next reset, %s\n", s.Moment(suggestion.Tried.From))
+		text += fmt.Sprintf("None fits with the current usage: this one begins with an empty "+
+			"ledger at the next reset, %s\n", s.Moment(suggestion.Tried.From))
 	}
 	text += "\n"
 	text += fmt.Sprintf("  schedule: %q\n  timezone: %s\n  stagger: %s\n", suggestion.Spec,

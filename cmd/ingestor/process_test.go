@@ -127,7 +127,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.YouTube.ServeHTTP(w, r)
 }
 
-const goodbye = "ending after the page under way"
+const goodbye = "stopping after the current page"
 
 // TestSignalEndsBetweenPages: each reader finishes its page and fetches no other, and the next
 // sweep resumes there.

@@ -210,7 +210,7 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 		}
 		done := "nothing is written without --write"
 		if f.write {
-			done = "what is not refused is written"
+			done = "the rows that are not refused are written"
 		}
 		s.Say("%d changed, %d added, %d dropped, %d refused: %s\n", len(out.Changed), len(out.Added),
 			len(out.Dropped), len(out.Refused), done)

@@ -187,11 +187,11 @@ func (out tried) shown() object {
 		"unread", list(out.Unread), "refusal", refusal}
 }
 
-// triedCost is a cost of a tried call.
+// triedCost is a cost of a test call.
 type triedCost struct {
 	quota.Cost
 	unit    costs.Unit
-	most    *int64 // nil if Units are the most
+	most    *int64 // maximum units, if they differ from Units
 	settled *int64 // nil without a response, or while the call's end is unreported
 }
 

@@ -185,7 +185,8 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 			return nil, err
 		}
 	}
-	// without API keys and the variables of an outer exec, with the configuration
+	// The command gets the path of the configuration, but no API keys and no variables of an outer
+	// exec.
 	env := slices.DeleteFunc(g.cfg.WithoutKeys(os.Environ()), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
 		return slices.Contains([]string{job.EnvReservation, job.EnvLabels, job.EnvReport,

@@ -42,7 +42,7 @@ func (a *app) explain() *cobra.Command {
 					s.Say("it fits: %s; it would leave %s\n", p.inWords(d.Units), p.inWords(d.Remaining))
 					return
 				}
-				s.Say("%s\n\n", sentence(s, "it would pass:", d, p))
+				s.Say("%s\n\n", sentence(s, "it would be allowed:", d, p))
 				spent.draw(s)
 			})
 		})

@@ -123,7 +123,7 @@ func TestDenialSaysWhatToType(t *testing.T) {
 	for limit, want := range map[string]string{
 		day.Name(): "quotactl explain --bucket default --units 3 --manual " +
 			"shows who spent the units",
-		quota.Suspended: "if its quota is back: quotactl resume --bucket default",
+		quota.Suspended: "if its quota is available again: quotactl resume --bucket default",
 	} {
 		d := quota.Decision{Limit: limit, Units: map[string]int64{"default": 3}}
 		text := sentence(cli.Screen{Bars: true}, "", d, g.phrasing(t.Context(), true, d))

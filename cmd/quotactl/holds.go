@@ -187,7 +187,7 @@ func (a *app) reservations() *cobra.Command {
 				return object{"reservation", r.ID, "bucket", r.Bucket, "units", r.Units,
 					"drawn", r.Drawn, "left", r.Left, "created_at", words.Time(r.CreatedAt),
 					"expires_at", words.Time(r.ExpiresAt), "manual", r.Manual, "note", r.Note,
-					"most", r.Most, // that an estimate can become
+					"most", r.Most, // maximum use, if Units is an estimate
 					"lapse", cmp.Or(r.Lapse, quota.LapseRelease)}
 			})}
 			return a.Print(out, func(s cli.Screen) { drawReservations(s, g.prices(), list) })

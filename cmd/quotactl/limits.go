@@ -79,7 +79,7 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 	}
 	return a.Print(out, func(s cli.Screen) {
 		if len(out.Limits) == 0 {
-			s.Say("the %d limits that the upstream reports are in force already\n", len(reported))
+			s.Say("the %d limits that the upstream reports are already in force\n", len(reported))
 			return
 		}
 		t := cli.View(out.Limits, func(l importedLimit) cli.Row {
@@ -92,7 +92,7 @@ func (a *app) importLimits(ctx context.Context, g *gate, write bool) error {
 				*out.File)
 			return
 		}
-		s.Say("to change: %d; quotactl limits import --write does it\n", len(out.Limits))
+		s.Say("to change: %d; run quotactl limits import --write\n", len(out.Limits))
 	})
 }
 

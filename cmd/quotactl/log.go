@@ -183,7 +183,7 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 		labels := []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 		return cli.Hint(cli.Usagef("--by %s: no entry has such a label%s", q.by,
 			words.DidYouMean(q.by, labels)),
-			"write method, region, job, source, or label:%s to have it all the same", q.by)
+			"write method, region, job, source, or label:%s to use it anyway", q.by)
 	}
 	if a.InLines() {
 		return a.PrintLines(cli.View(list.Rows, func(r report.Group) cli.Row {
@@ -191,7 +191,7 @@ func (a *app) printGroups(ctx context.Context, g *gate, q question) error {
 		}))
 	}
 	return a.Print(list, func(s cli.Screen) {
-		var shown []report.Group // with their totals
+		var shown []report.Group // rows of each bucket, followed by their total
 		rows := list.Rows
 		for _, total := range list.Totals() {
 			for ; len(rows) > 0 && rows[0].Bucket == total.Bucket; rows = rows[1:] {

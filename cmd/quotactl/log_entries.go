@@ -50,7 +50,7 @@ func (g *gate) entries(ctx context.Context, q question) ([]quota.Entry, error) {
 	return all, nil
 }
 
-// drawEntries draws a table of entries, or continues one.
+// drawEntries draws entries as rows of a table. A later call continues the table.
 func drawEntries(s cli.Screen, t *cli.Table, prices *costs.Table, entries []report.Entry) {
 	cli.Extend(t, entries, func(e report.Entry) cli.Row {
 		labels := labelText(without(e.Labels, quota.LabelMethod, quota.LabelRegion))
@@ -78,7 +78,7 @@ func without(labels quota.Labels, names ...string) quota.Labels {
 // columned are the labels with their own column in CSV.
 var columned = []string{quota.LabelMethod, quota.LabelRegion, quota.LabelJob, quota.LabelSource}
 
-// printEntryLines prints entries in lines, or continues them.
+// printEntryLines prints entries, one per line. A later call continues the list.
 func (a *app) printEntryLines(t *cli.Table, entries []report.Entry) error {
 	cli.Extend(t, entries, func(e report.Entry) cli.Row {
 		row := cli.Row{"at", e.At, "id", e.ID, "bucket", e.Bucket, "units", e.Units, "total", e.Total}
@@ -108,7 +108,7 @@ SubAccountId SubAccountName Tags x_Bucket x_EntryId`)
 func (a *app) printFocus(g *gate, entries []quota.Entry) error {
 	a.Output = "csv"
 	charges := slices.DeleteFunc(entries, func(e quota.Entry) bool {
-		return e.Labels[labelTakenOff] != "" // the entries already lack those units
+		return e.Labels[labelTakenOff] != "" // the units are already missing from other entries
 	})
 	return a.PrintLines(cli.View(charges, func(e quota.Entry) (row cli.Row) {
 		cells := g.focusRow(e)
@@ -173,7 +173,7 @@ func focusTime(at time.Time) string { return at.Truncate(time.Second).Format(tim
 
 const (
 	followEvery  = 500 * time.Millisecond
-	followNewest = 10 // initial entries if no flag sets their number
+	followNewest = 10 // default number of initial entries
 )
 
 // follow prints entries as they are charged, until it is interrupted.

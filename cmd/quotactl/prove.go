@@ -50,7 +50,7 @@ func (a *app) prove() *cobra.Command {
 			return err
 		}
 		if !r.Kept {
-			return errors.New("a promise was broken")
+			return errors.New("an algorithm broke its guarantee")
 		}
 		return nil
 	})

@@ -175,7 +175,7 @@ func (a *app) newProxy(cfg *config.Config, served []config.Credential, l *ledger
 			return err
 		}
 		if _, ok := table.Bucket(bucket); !ok && bucket != "" {
-			return fmt.Errorf("%s takes nothing from a bucket %q", method, bucket)
+			return fmt.Errorf("%s does not use bucket %q", method, bucket)
 		}
 		return nil
 	})

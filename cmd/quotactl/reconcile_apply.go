@@ -155,7 +155,7 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 		case row.Verdict == bill.More || row.Verdict == bill.Less:
 			verdict = r.upstream + " counted " + verdict
 		case row.Verdict == bill.Waiting:
-			verdict = r.upstream + " has not counted all yet"
+			verdict = r.upstream + " has not counted everything yet"
 		case row.Verdict == bill.Unknown:
 			verdict = r.upstream + " reports nothing"
 		}
@@ -194,9 +194,9 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 		lines = append(lines, from+": another program, or another key")
 	}
 	if n := r.pending(); n > 0 {
-		lines = append(lines, fmt.Sprintf("to correct: %d; quotactl reconcile --apply does it", n))
+		lines = append(lines, fmt.Sprintf("to correct: %d; run quotactl reconcile --apply", n))
 	}
-	for _, l := range r.Limits { // what to write into the configuration
+	for _, l := range r.Limits {
 		if l.Theirs == nil {
 			lines = append(lines, fmt.Sprintf("%s sets no limit on %s, and quota.yaml %d (%s) for %s",
 				r.upstream, l.Bucket, l.Ours, l.Window, g.Credential))

@@ -226,7 +226,7 @@ func TestLimitsImport(t *testing.T) {
 		`{"bucket":"requests/gpt-5","window":"1m","timezone":null,"before":500,"after":700}`,
 		`{"bucket":"tokens/gpt-5","window":"1m","timezone":null,"before":null,"after":9}`,
 		`"written":false`)
-	m.run(0, "limits import", "to change: 4; quotactl limits import --write does it")
+	m.run(0, "limits import", "to change: 4; run quotactl limits import --write")
 	if text, _ := os.ReadFile(m.config); string(text) != string(before) {
 		t.Errorf("it was changed:\n%s", text)
 	}
@@ -244,7 +244,7 @@ func TestLimitsImport(t *testing.T) {
 	if info, err := os.Stat(m.config); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v", info, err)
 	}
-	m.run(0, "limits import --write", "the 4 limits that the upstream reports are in force already")
+	m.run(0, "limits import --write", "the 4 limits that the upstream reports are already in force")
 	s.Limits = nil
 	m.change("units: 700", "units: 900")
 	m.change("headroom: 20", "headroom: 800")
@@ -262,7 +262,7 @@ func TestLimitsImportGitHub(t *testing.T) {
 	s.Limits = map[string][]standin.Limit{"core": {{Units: 15_000, Window: time.Hour}}}
 	m.run(0, "limits import", "core", "5000", "15000")
 	m.run(0, "limits import --write", "wrote 1 limit of c1")
-	m.run(0, "limits import", "are in force already")
+	m.run(0, "limits import", "are already in force")
 	m.run(0, "config check -o json", `{"bucket":"core","units":15000,"headroom":0,"window":"anchored 1h"`,
 		`"bucket":"writes","units":80`)
 	if n := s.Counts().Units["core"]; n > 0 {

@@ -115,7 +115,7 @@ func TestReconcile(t *testing.T) {
 				`"ours":2,"theirs":null,"verdict":"unknown","correction":0,"applied":false`)
 			m.run(1, "reconcile --lag 0s", "google counted more", "google counted less",
 				"google reports nothing", "something else spends from project p1",
-				"to correct: 2; quotactl reconcile --apply does it")
+				"to correct: 2; run quotactl reconcile --apply")
 			m.run(0, "reconcile --lag 0s --apply", "corrected")
 			m.run(0, "reconcile --lag 0s -o json",
 				`"ours":120,"theirs":120,"verdict":"agrees","correction":0`,

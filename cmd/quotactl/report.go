@@ -58,8 +58,8 @@ func (a *app) reportObserve() *cobra.Command {
 				})}
 			return a.Print(out, func(s cli.Screen) {
 				if len(list) == 0 {
-					s.Say("no limit is only observed; \"mode: observe\" in a limit of quota.yaml makes " +
-						"it one\n")
+					s.Say("no limit is in observe mode: add \"mode: observe\" to one in " +
+						"quota.yaml\n")
 				}
 				for i, o := range list {
 					if i > 0 {

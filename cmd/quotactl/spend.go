@@ -70,8 +70,8 @@ func (g *gate) knows(call quota.Call) error {
 	return err
 }
 
-// answer prints a decision: printed for a program, in words for a person. It returns a denial as
-// its exit code. A charge that can never fit is an error, which is also printed for programs.
+// answer prints a decision: the value printed for programs, or what say says for people. It returns
+// a denial as its exit code. A charge that can never fit is an error; programs get it printed, too.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen)) error {
 	if err == nil || d.Never && a.Output != "table" {
 		if err := a.Print(printed, say); err != nil {
@@ -92,7 +92,7 @@ func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Scre
 type phrasing struct {
 	dryRun   bool
 	quiet    bool   // print no text if the charge is allowed
-	headroom bool   // the caller may use a headroom that exists
+	headroom bool   // there is a headroom, and the caller may use it
 	hint     string // command to type after a denial; "" for none
 	note     string // why the charge is denied although the upstream's day has room; or ""
 
@@ -124,7 +124,7 @@ func (g *gate) phrasing(ctx context.Context, manual bool, d quota.Decision) phra
 
 func hintFor(bucket string, units int64, manual, suspended bool, flags ...string) string {
 	if suspended {
-		return "if its quota is back: quotactl resume --bucket " + bucket
+		return "if its quota is available again: quotactl resume --bucket " + bucket
 	}
 	command := fmt.Sprintf("quotactl explain --bucket %s --units %d", bucket, units)
 	if manual {
@@ -134,7 +134,7 @@ func hintFor(bucket string, units int64, manual, suspended bool, flags ...string
 	return command + " shows who spent the units"
 }
 
-// sentence returns the result, or the reason of a denial.
+// sentence describes a decision: the charge, or the reason for the denial.
 func sentence(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	if d.Allowed {
 		return allowed(s, verb, d, p)
@@ -164,11 +164,11 @@ func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	text := verb + " " + p.inWords(d.Units)
 	switch {
 	case d.Unmetered && d.Entry != "":
-		return text + " without the ledger, which cannot be reached: the journal of this host " +
-			"keeps it,\nand the ledger will have it as entry " + d.Entry
+		return text + " without the ledger, which cannot be reached: it is in this host's " +
+			"journal,\nand will be in the ledger as entry " + d.Entry
 	case d.Unmetered:
 		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
-			"lets this method pass"
+			"allows this method"
 	case d.Replayed:
 		text = "already done with this key: " + text
 	case d.Observed:
@@ -184,12 +184,12 @@ func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	return text
 }
 
-// left returns the units that remain for another charge of this kind: with the headroom for a
-// manual one.
+// left describes the units that remain for another charge of this kind. For a manual charge, they
+// include the headroom.
 func left(d quota.Decision, p phrasing) string {
 	text := "left: " + p.inWords(d.Remaining)
 	if p.headroom {
-		text += ", the headroom included"
+		text += ", including the headroom"
 	}
 	return text
 }
@@ -226,8 +226,8 @@ func (a *app) decided(verb string, d quota.Decision, err error, p phrasing) erro
 	})
 }
 
-// drawDecision draws a charge, with more text about it, on the screen of standard output, and a
-// denial on standard error.
+// drawDecision prints a decision, followed by more: an allowed charge on standard output, a denial
+// on standard error.
 func (a *app) drawDecision(s cli.Screen, verb string, d quota.Decision, p phrasing, more string) {
 	switch {
 	case !d.Allowed:

@@ -27,7 +27,7 @@ func (a *app) status() *cobra.Command {
 				statusTable(s, list)
 				results, err := src.Forecasts(c.Context(), "")
 				sayOutlook(s, results, err)
-				// under cron, without a shell's environment, they may differ from the expected ones
+				// under cron, the environment may lack the variable that names the file
 				file := "no configuration file: defaults"
 				if list.Config != nil {
 					file = "configuration " + *list.Config
@@ -151,7 +151,7 @@ func drawStatus(s cli.Screen, list report.Status) {
 			name += " (" + c.Mode + ")"
 		}
 		remaining, limit := remainingCell(s, c, b, l), cli.Cell{Text: amount(l.Units)}
-		if l.Headroom > 0 { // short: the units for scheduled charges, and the headroom
+		if l.Headroom > 0 { // the short form is "scheduled+headroom"
 			limit.Short = amount(l.Units-l.Headroom) + "+" + amount(l.Headroom)
 		}
 		return cli.Row{remaining.Color,
@@ -178,7 +178,7 @@ func drawStatus(s cli.Screen, list report.Status) {
 	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
 }
 
-// windowCell returns the window of a limit; short without its time zone.
+// windowCell returns the window of a limit. The short form omits its time zone.
 func windowCell(l report.LimitStatus) cli.Cell {
 	if l.Timezone == nil {
 		return cli.Cell{Text: l.Window}
@@ -186,8 +186,8 @@ func windowCell(l report.LimitStatus) cli.Cell {
 	return cli.Cell{Text: l.Window + " " + *l.Timezone, Short: l.Window}
 }
 
-// remainingCell returns the units left under a limit of a bucket; on a terminal, a word if there
-// are none.
+// remainingCell returns the units left under a limit of a bucket. On a terminal, it returns a word
+// if none are left.
 func remainingCell(s cli.Screen, c report.CredentialStatus, b report.BucketStatus,
 	l report.LimitStatus) cli.Cell {
 	switch {

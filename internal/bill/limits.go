@@ -116,8 +116,8 @@ func Differ(ours []quota.Limit, theirs []Limit) (all []Difference) {
 	return all
 }
 
-// About reports whether a limit of ours in that window is comparable. A sliding window of a day or
-// a minute is comparable to the calendar's.
+// About reports whether l can be compared with a configured limit in that window. A sliding window
+// of a day or a minute can be compared with a calendar window.
 func (l Limit) About(w quota.Window) bool {
 	short := func(w quota.Window) string {
 		text := w.Text()

@@ -29,7 +29,7 @@ import (
 // applicationID marks a SQLite file as a catalogue ("qcat").
 const applicationID = 0x71636174
 
-// ErrNotFound is the error, perhaps wrapped, of a lookup that finds nothing.
+// ErrNotFound is returned, perhaps wrapped, by a lookup that finds nothing.
 var ErrNotFound = errors.New("not in the catalogue")
 
 //go:embed schema/*.sql

@@ -166,9 +166,9 @@ const roomForPage = 512 << 10
 // holds the write lock, or the file is read-only, moved or damaged. Callers use it before they pay
 // for a page.
 //
-// It commits as many bytes as a large page takes, over those of the previous check. Nothing less
-// would do: a rolled-back transaction never reaches the disk, and free space does not account for
-// disk quotas.
+// It commits as many bytes as a large page takes, and overwrites those of the previous check. A
+// rolled-back transaction would not reach the disk, and the free space does not account for disk
+// quotas.
 func (c *Catalog) CheckRoom(ctx context.Context) error {
 	return c.exec(ctx, "fill_room", roomForPage)
 }

@@ -39,7 +39,7 @@ type answer struct {
 	hint string
 }
 
-// answerTo returns the answer of an error that no other rule has.
+// answerTo returns the answer to an error that no other rule matches.
 func answerTo(err error) answer {
 	for _, a := range []answer{
 		{quota.ErrExhausted, ExitExhausted, "status shows when units come free"},

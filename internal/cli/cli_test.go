@@ -249,7 +249,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
 		cancel(errors.New("interrupt signal received"))
-		return Hint(fmt.Errorf("ledger not asked: %w", ctx.Err()), "run it %s", "again")
+		return Hint(fmt.Errorf("ledger not called: %w", ctx.Err()), "run it %s", "again")
 	}}
 	var out bytes.Buffer
 	code := (&Common{Stderr: &out}).Execute(ctx, root, nil)

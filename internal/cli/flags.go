@@ -96,8 +96,8 @@ func (c *Common) PrintsLines(command *cobra.Command, more ...string) {
 // ManyMiB is more MiB than any machine has. As bytes, it fits an int64.
 const ManyMiB = 1 << 40
 
-// Limit makes flags for whole numbers refuse values outside low to high. A high of
-// ManyMiB or more is in effect no bound.
+// Limit makes integer flags refuse values below low or above high. If high is at least ManyMiB,
+// their errors state no maximum.
 func Limit(flags *pflag.FlagSet, low, high int64, names ...string) {
 	for _, name := range names {
 		f := flags.Lookup(name)

@@ -31,7 +31,7 @@ type awaited struct {
 	tried time.Time
 }
 
-// get opens the store if necessary, and tries at most once a second.
+// get returns the store. If it is not open yet, get tries to open it, at most once a second.
 func (a *awaited) get(ctx context.Context) (ledger.Store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -56,7 +56,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// With adds a key if it has a value.
+// With adds a key and its value if has is set.
 func (o Object) With(key string, value any, has bool) Object {
 	if has {
 		return append(o, key, value)
@@ -64,7 +64,7 @@ func (o Object) With(key string, value any, has bool) Object {
 	return o
 }
 
-// NonEmpty adds the pairs of a key and a value whose value is not empty.
+// NonEmpty adds pairs of a key and a value, except those with an empty value.
 func (o Object) NonEmpty(pairs ...any) Object {
 	for i := 0; i < len(pairs); i += 2 {
 		v := reflect.ValueOf(pairs[i+1])
@@ -74,7 +74,8 @@ func (o Object) NonEmpty(pairs ...any) Object {
 	return o
 }
 
-// Each returns what show returns for each item. It is never nil, which would be null in JSON.
+// Each returns the results of show for all items. The slice is never nil, which would be null in
+// JSON.
 func Each[T, U any](items []T, show func(T) U) []U {
 	shown := []U{}
 	for _, item := range items {
@@ -177,8 +178,8 @@ func (e escaper) Write(data []byte) (int, error) {
 // InLines reports whether the output format is one of lines.
 func (c *Common) InLines() bool { return c.Output == "jsonl" || c.Output == "csv" }
 
-// PrintLines prints the rows of a table in CSV, with their names before the first call's, or their
-// items as lines of JSON.
+// PrintLines prints the rows of a table in CSV, after a heading in the first call, or their items
+// as lines of JSON.
 func (c *Common) PrintLines(t *Table) error {
 	buffer := bufio.NewWriter(c.Stdout)
 	sheet := csv.NewWriter(buffer)

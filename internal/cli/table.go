@@ -27,16 +27,16 @@ const (
 // Cell is a table cell.
 type Cell struct {
 	Text  string
-	Short string // text for a narrow column; "" for the same
+	Short string // text for a narrow column; "" for Text
 	Color Color
 }
 
 // Row is a row of a table: names of columns and cells alternate, as in Row{"bucket", b.Name,
-// ">units", b.Units}. A name that begins with ">" aligns its column right. A Color in front colours
-// the row, except for cells with a colour. A row may leave out columns that the first one has.
+// ">units", b.Units}. A name that begins with ">" aligns its column right. A Color in front applies
+// to all cells of the row without their own. A row may omit columns of the first one.
 //
-// A cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most others; a nil
-// *int64 is "-", a nil *string "".
+// A cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other values; a
+// nil *int64 is "-", a nil *string "".
 type Row []any
 
 // Table is a heading with rows. The first row names the columns.
@@ -83,7 +83,7 @@ func Extend[T any](t *Table, items []T, row func(T) Row) {
 // Add adds a row.
 func (t *Table) Add(row Row) { t.add(nil, row) }
 
-// More adds a row that counts further items in a column, if there are any.
+// More adds a row with the number of omitted items in a column, if there are any.
 func (t *Table) More(column string, items int) {
 	if items > 0 {
 		t.Add(Row{column, fmt.Sprintf("… %d more", items)})

@@ -92,9 +92,9 @@ func reason(err error) error {
 	return err
 }
 
-// stateDefaults puts the ledger and the catalogue into the state directory: QUOTA_STATE_DIR,
-// otherwise quota below XDG_STATE_HOME (~/.local/state). It creates the directory only if one of
-// the two is not configured.
+// stateDefaults places a ledger or catalogue that is not configured in the state directory:
+// QUOTA_STATE_DIR, or else quota below XDG_STATE_HOME (~/.local/state). It creates the directory
+// only if it is needed.
 func (r *reader) stateDefaults() {
 	c := r.cfg
 	dir := r.getenv("QUOTA_STATE_DIR")
@@ -131,14 +131,14 @@ func sqliteURL(path string) string {
 var shownOptions = []string{"ca", "cert", "key", "server_name", "dial_timeout", "read_timeout",
 	"pool_size", "wait_replicas"}
 
-// HidePassword returns a ledger URL without its possible secrets: the user, and the values of
-// options.
+// HidePassword returns a ledger URL in which *** replaces the user and the values of options that
+// may be secret.
 func HidePassword(ledgerURL string) string {
 	scheme, address, ok := strings.Cut(ledgerURL, "://")
 	if !ok || scheme == "sqlite" {
 		return ledgerURL
 	}
-	// no ledger URL contains one, so it belongs to a password whose end is unknown
+	// No valid ledger URL contains "#". It is part of a password, whose end cannot be determined.
 	if strings.Contains(address, "#") {
 		return scheme + "://***"
 	}

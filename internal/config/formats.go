@@ -45,7 +45,7 @@ var schema = sync.OnceValue(func() *grammar.Schema {
 		"mail": require(func(text string) bool {
 			address, err := mail.ParseAddress(text)
 			return err == nil && address.Address == text && !strings.HasPrefix(text, "-")
-		}, "write an address alone, such as ops@example.org"),
+		}, "write only the address, such as ops@example.org"),
 		"region":   discard(regions.Parse),
 		"timezone": discard(parseZone),
 		"schedule": discard(func(text string) (*schedule.Schedule, error) {

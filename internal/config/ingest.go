@@ -104,13 +104,15 @@ func (r *reader) perRegion(numbers map[string]int64, at grammar.Place) map[regio
 	return byRegion
 }
 
-// jobName reports a name that another job has, or, unless the job runs elsewhere, the sweep.
+// jobName adds a problem if another job has the name, or if it is DefaultJob and the job does not
+// run elsewhere.
 func (r *reader) jobName(name string, elsewhere bool, at grammar.Place) {
 	if !firstNew(r.jobNames, name) {
 		at.Add("two jobs are named %s", words.Clip(name))
 	}
 	if name == DefaultJob && !elsewhere {
-		at.Add("%s is the job of the regions that are in no other: choose another name", DefaultJob)
+		at.Add("%s is the default job, for regions in no other job: choose another name",
+			DefaultJob)
 	}
 }
 
@@ -166,7 +168,7 @@ func (o Overrides) Apply(cfg *Config) (err error) {
 	return nil
 }
 
-// Daemon configures how a daemon runs the sweeps. Its keys are under ingest, too.
+// Daemon configures how a daemon runs the sweeps. Its keys are in the section ingest.
 type Daemon struct {
 	Jobs       []Job `yaml:"-"` // configured sweeps; AllJobs returns all
 	Jitter     time.Duration
@@ -194,8 +196,8 @@ const (
 	DefaultListen = "127.0.0.1:9310"
 )
 
-// AllJobs returns the sweeps of the schedule: first DefaultJob with the regions that are in no
-// other sweep, unless another program runs a job of that name, then the configured ones.
+// AllJobs returns the sweeps of the schedule. The first is DefaultJob, with the regions that are in
+// no other sweep, unless another program runs a job of that name. The configured ones follow.
 func (c *Config) AllJobs() []Job {
 	if slices.ContainsFunc(c.Jobs, OwnJob.IsSweep) {
 		return c.Daemon.Jobs
@@ -222,8 +224,8 @@ func (d Daemon) Weight(region regions.Region) int64 {
 	return 1
 }
 
-// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. An error
-// reports an invalid schedule.
+// Lanes returns the lanes of all jobs, in the order of the jobs and their regions. It returns an
+// error if a schedule is invalid.
 func (c *Config) Lanes() ([]share.Lane, error) {
 	var lanes []share.Lane
 	for _, job := range c.AllJobs() {

@@ -146,7 +146,7 @@ func TestJobProblems(t *testing.T) {
 			`3: jobs.credential: no credential "b"; configured: default`},
 		{job("url: 'https://h/'"), "2: jobs.url: the job has a command already: write one of them"},
 		{strings.Replace(job("retry: 1"), "name: a", "name: trending", 1),
-			"2: jobs.name: trending is the job of the regions that are in no other"},
+			"2: jobs.name: trending is the default job, for regions in no other job"},
 		{job("body: a"), "2: jobs.body: needs url, which is missing"},
 		{job("settle: reports"), "2: jobs.settle: must be all, exit, report or proxy (did you mean"},
 		{job("overlap: wait"), "2: jobs.overlap: must be skip or queue"},

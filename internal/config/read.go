@@ -81,7 +81,7 @@ func (r *reader) configure(ctx context.Context) []fileJob {
 	case top.Has("ingest"):
 		c.Ingest.Scheduled = true
 		r.ingest(f.Ingest, top.Key("ingest"))
-	case top.Has("jobs"): // without ingest:, the file has only jobs
+	case top.Has("jobs"): // the file has no sweeps
 		runs := func(j fileJob) bool { return j.Elsewhere == "" }
 		if len(f.Jobs) == 0 || slices.ContainsFunc(f.Jobs, runs) {
 			c.Ingest.Regions = nil

@@ -53,7 +53,7 @@ func (r *reader) serve(f *fileServe, at grammar.Place) {
 	}
 	s.Limits = rules(f, at)
 	s.Known.Keys = keys(f, s.Limits, at.Key("keys"))
-	limitsLinks := func(l limit.Rule) bool { // of every client
+	limitsLinks := func(l limit.Rule) bool { // applies to every client
 		return slices.Contains(l.Routes, linksRoute) && l.By != limit.ByKey &&
 			l.By != limit.ByOrganisation
 	}

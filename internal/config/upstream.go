@@ -57,7 +57,8 @@ func (r *reader) upstreams(all map[string]Upstream, at grammar.Place) {
 	}
 }
 
-// table returns the price list of an upstream, nil if there is none to check against.
+// table returns the price list of an upstream, or nil if there is none. If the upstream is unknown,
+// it adds a problem.
 func (r *reader) table(upstream string, at grammar.Place) *costs.Table {
 	if r.cfg.Prices == nil {
 		return nil

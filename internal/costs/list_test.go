@@ -181,7 +181,7 @@ func TestParseOfMeteredMethodsReportsEachProblem(t *testing.T) {
 		{"unit: tokens, split: [model]}\n  output", "unit: token, split: [model]}\n  output",
 			"line 30: input.unit: must be units, requests, tokens, points, bytes or"},
 		{"split: [method, tenant]", "split: [method, tenants]",
-			`line 25: calls.split: "tenants" is not among the facts of split, nor method (did you mean ` +
+			`line 25: calls.split: "tenants" is neither a fact in split nor method (did you mean ` +
 				`tenant?)`},
 		{"    limits: [{units: 100, window: 1m, headroom: 5}, {units: 1000, window: day, " +
 			"timezone: UTC}]\n", "",

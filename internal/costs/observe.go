@@ -279,7 +279,7 @@ func (o *Observation) settle(out *Outcome, env formula.Env) {
 		return
 	}
 	if p := rules.async; p != nil && o.status < 300 {
-		path, target := p.Poll, &out.Pending // where the usage is reported if not here
+		path, target := p.Poll, &out.Pending // the response that reports the usage, if not this one
 		if out.Done = o.sums != nil || p.Done.Holds(env); out.Done {
 			path, target = p.Results, &out.Results
 		}

@@ -80,7 +80,7 @@ func TestQuoteOfForm(t *testing.T) {
 	table := all(t)
 	for model, want := range map[string]string{
 		"small-2": "calls/x.chat.unknown 1, input/small 49, output/small 100, money 25",
-		"a\r\n" + fmt.Sprintf(field, "max", "1") + "--c": "", // max comes twice
+		"a\r\n" + fmt.Sprintf(field, "max", "1") + "--c": "", // max appears twice
 	} {
 		body := fmt.Sprintf(field, "model", model) + fmt.Sprintf(field, "max", "100") +
 			fmt.Sprintf(field, "image; filename=a.png", "\x89PNG") + "--b--\r\n"

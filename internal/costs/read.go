@@ -180,11 +180,11 @@ func checkUntil(text string) error {
 	return nil
 }
 
-// fact is a text about a call that chooses its bucket part or its price, such as the model.
+// fact is a property of a call that determines its bucket part or its price, such as the model.
 type fact struct {
 	name    string
 	Request *formula.Formula // value in the request
-	// Response is the value in the response, which replaces that in the request; or nil.
+	// Response is the value in the response, or nil. It replaces the value in the request.
 	Response *formula.Formula
 }
 
@@ -197,7 +197,7 @@ func (f *fact) UnmarshalYAML(n *yaml.Node) error {
 // wordForm matches names of facts and tables, which are used in expressions.
 var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// methodFact is a fact of every request: the method that it calls.
+// methodFact names the fact that every request has: its method.
 const methodFact = "method"
 
 func (r *reader) fact(name string, f fact, at grammar.Place) {
@@ -235,7 +235,7 @@ func (r *reader) bucket(name string, f fileBucket, at grammar.Place) {
 	b.Name, b.Unit, b.Source = name, unitOf(f.Unit), r.source(f.Source, at.Key("source"))
 	for i, fact := range f.Split {
 		if fact != methodFact && !slices.Contains(r.splits, fact) {
-			at.Key("split").Item(i).Add("%q is not among the facts of split, nor %s%s",
+			at.Key("split").Item(i).Add("%q is neither a fact in split nor %s%s",
 				words.Clip(fact), methodFact, words.DidYouMean(fact, r.splits))
 		}
 	}

@@ -192,10 +192,10 @@ type Refusal struct {
 	Unread string    // the text for Until, if that cannot be read
 }
 
-// async describes calls that end after their response. Another response reports the end.
+// async describes calls that continue after their response. A later response reports the end.
 type async struct {
 	Poll    *formula.Formula // path of the request that polls the call
-	Done    *formula.Formula // whether the response reports the end
+	Done    *formula.Formula // true if the response reports the end
 	Results *formula.Formula // path of the results, one per line; or nil
 	Lapse   time.Duration    // of the hold, from the response on
 	Headers map[string]string
@@ -211,16 +211,16 @@ func (t *Table) Async() bool {
 	return false
 }
 
-// Async reports whether the call may end after its response.
+// Async reports whether the call may continue after its response.
 func (q Quote) Async() bool { return q.rules != nil && q.rules.async != nil }
 
-// Pending returns how long the hold of a call lasts whose end another response reports, and the
-// headers of requests that poll for it.
+// Pending returns the duration of the hold of an asynchronous call, and the headers of the requests
+// that poll for its end.
 func (q Quote) Pending() (lapse time.Duration, headers map[string]string) {
 	return q.rules.async.Lapse, maps.Clone(q.rules.async.Headers)
 }
 
-// ObserveLines returns an Observation of the results of an asynchronous call, in which each line is
+// ObserveLines returns an Observation of the results of an asynchronous call. Each line of them is
 // a response.
 func (q Quote) ObserveLines(h http.Header) *Observation {
 	o := q.Observe(http.StatusOK, h)
@@ -229,7 +229,7 @@ func (q Quote) ObserveLines(h http.Header) *Observation {
 	return o
 }
 
-// line adds the usage in one line of results.
+// line adds the usage in a line of the results.
 func (o *Observation) line(_ string, data []byte) {
 	o.usage, o.doc = nil, nil
 	if !o.parse(data) {
@@ -262,7 +262,7 @@ type Saved struct {
 	Day                       string
 }
 
-// Save returns the parts of the quote that settle the call.
+// Save returns the parts of the quote that are needed to settle the call.
 func (q Quote) Save() Saved {
 	s := Saved{Quote: q, Facts: map[string]string{}, Names: q.names}
 	s.Query, _ = q.env["query"].(map[string]string)
@@ -276,7 +276,7 @@ func (q Quote) Save() Saved {
 	return s
 }
 
-// Resume returns a saved quote. Errors: quota.ErrUnpriced, if the list has lost the method.
+// Resume restores a saved quote. It returns quota.ErrUnpriced if the list no longer has the method.
 func (t *Table) Resume(s Saved) (Quote, error) {
 	m, ok := t.methods[s.Method]
 	if !ok || m.rules == nil || m.rules.async == nil {

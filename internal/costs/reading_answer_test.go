@@ -203,7 +203,7 @@ func TestParseMultipart(t *testing.T) {
 			`{"a b":"","model":"small-2","n":4,"o":"{}","stream":true,"x":"007"}`, ""},
 		{formBody("image; filename=a.png|\x89PNG", "image; filename=b.png|--x", "n|2"), `{"n":2}`, ""},
 		{formBody("file; filename=big|" + most + most), `{}`, ""},
-		{formBody("n|1", "n|2"), "", `"n" comes twice`},
+		{formBody("n|1", "n|2"), "", `"n" appears twice`},
 		{formBody("n; filename=a|1", "n|2"), `{"n":2}`, ""},
 		{formBody("a|"+most[1:], "b|x"), `2`, ""},
 		{formBody("a|"+most, "b|x"), "", "more than 1048576 bytes"},
@@ -233,7 +233,7 @@ func TestParseForm(t *testing.T) {
 		"channel=C1&text=a%26b+c&n=4&stream=true": `{"channel":"C1","n":4,"stream":true,` +
 			`"text":"a\u0026b c"}`,
 		"":                             `{}`,
-		"a=1&a=2":                      `its field "a" comes twice`,
+		"a=1&a=2":                      `its field "a" appears twice`,
 		"a=%zz":                        "it is not application/x-www-form-urlencoded",
 		strings.Repeat("x", maxText+1): "its fields have more than 1048576 bytes",
 	} {

@@ -110,7 +110,7 @@ func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 		}
 		name := part.FormName()
 		if _, again := all[name]; again {
-			return nil, fmt.Errorf("its field %.40q comes twice", name)
+			return nil, fmt.Errorf("its field %.40q appears twice", name)
 		}
 		if part.FileName() != "" {
 			continue
@@ -139,7 +139,7 @@ func parseForm(data []byte) (map[string]any, error) {
 	all := map[string]any{}
 	for name, values := range fields {
 		if len(values) > 1 {
-			return nil, fmt.Errorf("its field %.40q comes twice", name)
+			return nil, fmt.Errorf("its field %.40q appears twice", name)
 		}
 		all[name] = fieldOf([]byte(values[0]))
 	}

@@ -27,10 +27,10 @@ type lane struct {
 	done    chan struct{} // closed when it has ended
 
 	missed []missed                  // run first; those that have not run yet
-	recent *schedule.Tick            // came so shortly before the start that its mark may follow
+	recent *schedule.Tick            // tick just before the start, which may still be marked
 	turn   *turn                     // of the first missed tick, until its first attempt
 	leased atomic.Pointer[time.Time] // when the lane was last claimed successfully
-	freed  time.Time                 // when it was last released, or seen leased
+	freed  time.Time                 // when the lane was last released, or found leased
 	marked atomic.Int64              // the newest marked tick, in Unix ns
 	isNext bool                      // this daemon holds nextClaim
 	// the current tick came while no daemon ran, so it is marked only when done
@@ -144,8 +144,8 @@ func (l *lane) findMissed(ctx context.Context, now time.Time) ([]missed, error) 
 // looksBack is the maximum number of ticks that findMissed checks.
 const looksBack = 50
 
-// isLost adds the recent tick to the missed ones, if another daemon has marked it since this one
-// started and has not run it yet.
+// isLost adds the recent tick to the missed ones if another daemon has marked it but not run it
+// yet, and reports whether it did.
 func (l *lane) isLost(ticks, ctx context.Context) bool {
 	if l.recent == nil || !pauseUntil(ticks, l.recent.At.Add(2*markAfter), time.Now) {
 		return false

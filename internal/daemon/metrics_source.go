@@ -129,7 +129,7 @@ var (
 	perWindow = append(perBucket, "window", "timezone")
 
 	limitUnits = gauge{"quota_limit_units",
-		"Units that may be taken in the window, the headroom included.", perWindow}
+		"Units that may be taken in the window, including the headroom.", perWindow}
 	headroomUnits = gauge{"quota_headroom_units",
 		"Units of the limit that are kept for people.", perWindow}
 	usedUnits = gauge{"quota_used_units", "Units charged in the window.", perWindow}

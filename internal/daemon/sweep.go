@@ -100,7 +100,7 @@ func (s *Sweep) resume(ctx context.Context, l *lane, tick schedule.Tick) error {
 		return err
 	}
 	scheduled, err := time.Parse(time.RFC3339, strings.TrimPrefix(chart.Run, l.Name()+"/"))
-	earlier := l.Tick(scheduled) // possibly of an earlier schedule
+	earlier := l.Tick(scheduled) // the schedule may have changed since
 	if err != nil || !earlier.Scheduled.Before(tick.Scheduled) {
 		return nil
 	}

@@ -67,7 +67,8 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 	if waited || late { // the tick is probably done: its mark shows that without a lease
 		state, err = l.mark(ctx, tick)
 	}
-	// A daemon that waits for the lane looks every second, too seldom for a gap between two runs.
+	// A daemon that waits for the lane tries every second, which is too rarely if there is almost
+	// no gap between two runs.
 	noGap := time.Since(l.freed) < 2*time.Second
 	if (late || noGap) && err == nil && state != quota.ClaimDone {
 		var free bool

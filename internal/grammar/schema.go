@@ -58,8 +58,8 @@ func (s *Schema) check(f *File, value any) {
 		return
 	}
 	all := leaves(invalid)
-	// The library goes through keys in random order. For an empty string, the format is the lesser
-	// problem.
+	// The library visits keys in random order. For an empty string, other problems come before the
+	// format.
 	order := func(e *jsonschema.ValidationError) (formatLast int, dependent string) {
 		switch k := e.ErrorKind.(type) {
 		case *kind.Format:

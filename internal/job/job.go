@@ -249,7 +249,7 @@ func (r *run) untilSignal(ctx context.Context) (_ context.Context, stop func() e
 		for {
 			select {
 			case sig := <-r.Signals:
-				if sig != syscall.SIGWINCH { // the others end a program that does not handle them
+				if sig != syscall.SIGWINCH { // by default, any other signal ends a program
 					cancel(&SignalError{sig.(syscall.Signal)})
 					return
 				}

@@ -107,7 +107,7 @@ func step[T any](ctx context.Context, l *Ledger, scope quota.Scope,
 	read := make(quota.Reading)
 	for {
 		if err := ctx.Err(); err != nil {
-			return result, fmt.Errorf("ledger not asked: %w", err)
+			return result, fmt.Errorf("ledger not called: %w", err)
 		}
 		var last T
 		var more bool

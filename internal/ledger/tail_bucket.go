@@ -110,7 +110,7 @@ func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota
 	const maxAtOnce = 100 // more were not cancelled one by one: the log was replaced
 	if len(now) == 0 && len(b.recent) > maxAtOnce {
 		news.Notes = append(news.Notes, fmt.Sprintf("the log of bucket %s of %s was replaced: "+
-			"the entries shown before are gone", b.name, b.credential))
+			"the entries shown so far no longer exist", b.name, b.credential))
 	} else {
 		news.takeBack(b.recent, left)
 	}

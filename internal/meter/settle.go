@@ -71,7 +71,7 @@ func (e *exchange) teach(lessons []costs.Lesson) {
 	})
 }
 
-// late returns the lessons that were not learned while the call was still held.
+// late returns the lessons that were not learned before the call was settled.
 func (e *exchange) late(lessons []costs.Lesson) []costs.Lesson {
 	return slices.DeleteFunc(slices.Clone(lessons), func(l costs.Lesson) bool {
 		return slices.Contains(e.early, l)

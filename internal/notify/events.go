@@ -25,7 +25,7 @@ type Event struct {
 	Percent    int64 // share of the limit
 	Text       string
 
-	id    string        // of its notification, set when it is sent
+	id    string        // ID of its notification, set before the first attempt to send it
 	at    time.Time     // ledger time
 	lasts time.Duration // time until it may be sent again
 	ends  time.Time     // end of its window; zero for a sliding one
@@ -44,8 +44,8 @@ func (e Event) claim(target string) string {
 	return "notify/" + target + "/" + hex.EncodeToString(sum[:12])
 }
 
-// window returns the end of the event's window. Sliding windows have none: their time is divided
-// into periods of the length of a window, and window returns the beginning of the current one.
+// window returns the end of the event's window. A sliding window has no end: window divides time
+// into periods of the window's length, and returns the beginning of the current period.
 func (e Event) window() time.Time {
 	if e.ends.IsZero() {
 		return e.at.Truncate(e.lasts)
@@ -53,8 +53,8 @@ func (e Event) window() time.Time {
 	return e.ends
 }
 
-// nameID sets the ID of the notification. It is the same on every host and for every attempt in
-// one window, so that a receiver can drop duplicates.
+// nameID sets the ID of the notification. It is the same on every host and for every attempt in a
+// window, so that the receiver can drop duplicates.
 func (e *Event) nameID(window time.Time) {
 	text := e.Credential + "\x00" + e.claim("") + "\x00" + window.UTC().String()
 	sum := sha256.Sum256([]byte(text))

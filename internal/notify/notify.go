@@ -106,8 +106,8 @@ func (n *Notifier) During(ctx context.Context, work func() error) error {
 	return err
 }
 
-// Look sends what is due within limit. A quick look reads only the usage of the buckets. Failures
-// are logged: nothing else depends on notifications.
+// Look sends the notifications that are due, and returns after at most limit. A quick look checks
+// only the usage of the buckets. Look logs failures, because nothing else depends on notifications.
 func (n *Notifier) Look(ctx context.Context, limit time.Duration, quick bool) {
 	src := n.Source()
 	if !src.Config.Notify.Set() {
@@ -167,9 +167,10 @@ func (n *Notifier) send(ctx context.Context, claims quota.Claims, t target, e Ev
 	return true, nil
 }
 
-// identify sets the ID of an event's notification. In a sliding window, it is made of the period of
-// the first attempt. The holder of a second claim names this period. The claim lapses before the
-// event may be sent again, so another holder can only name the period before the current one:
+// identify sets the ID of an event's notification. For a sliding window, the ID contains the period
+// of the first attempt, which is stored as the holder of a second claim. That claim lapses before
+// the event may be sent again, so a claim that is held can only have the current period or the one
+// before:
 //
 //	23:59:40  a finds 80 % of 24h used, claims the ID of the 1st of June, sends, and is killed
 //	00:00:40  b finds the ID of the 1st claimed, and sends with that ID

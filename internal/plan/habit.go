@@ -10,12 +10,14 @@ import (
 const bin = quota.Grain
 
 const (
-	// minHistory is the length of the history used. Two days contain each hour of the day twice.
+	// minHistory is the length of the history for a day ahead. It contains each hour of the day
+	// twice.
 	minHistory = 48 * time.Hour
 	// maxHistory is the length of the history for a week or a month ahead. It contains each
 	// weekday twice.
 	maxHistory = 14 * 24 * time.Hour
-	// assumedQuiet is the time without spending assumed before the start of a younger ledger.
+	// assumedQuiet is the time without spending that a forecast assumes before the first entry of a
+	// ledger that is younger than the history.
 	assumedQuiet = 6 * time.Hour
 )
 

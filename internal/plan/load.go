@@ -22,7 +22,8 @@ const (
 	// tailFraction is the fraction of days that spend less than the low load, and of those that
 	// spend more than the high one.
 	tailFraction = 0.1
-	// maxErrorRatio is the maximum ratio of the squared error by the clock to the other one.
+	// maxErrorRatio is the maximum ratio of the squared error of predictions by the clock to that
+	// of other predictions.
 	maxErrorRatio = 0.5
 	// spreadRatio is the ratio of the spread of coming days to that of the hours in the log. It was
 	// chosen so that the interval holds in eight of ten days (see TestCoverage).
@@ -147,7 +148,7 @@ func (h *habit) ratio(o int) float64 {
 func (h *habit) errorOf(n int, clock bool) float64 {
 	few := max(h.size, float64(n)/12*mean(h.ordinary))
 	square, count := initialError, 1.0
-	for o := n; few > 0 && o < min(len(h.units), dayBins+maxLead); o += hourBins { // NaN: a surge
+	for o := n; few > 0 && o < min(len(h.units), dayBins+maxLead); o += hourBins { // NaN: surge
 		spent, expected := few, few
 		for i, predicted := range h.predict(o, n, clock) {
 			if units := h.ordinary[o-1-i]; known(units + predicted) {

@@ -120,8 +120,8 @@ func (r *Report) Over(share float64) (over []Use) {
 	return over
 }
 
-// raisePeak raises the peak to the use at a moment, and lowers the margin to what it leaves of the
-// limit's capacity.
+// raisePeak raises the peak to the use at a moment, and lowers the margin to the capacity that this
+// use leaves.
 func (u *Use) raisePeak(use, at, capacity int64) {
 	if use > u.Peak || u.At.IsZero() {
 		u.Peak, u.At = use, moment(at)

@@ -13,16 +13,17 @@ import (
 const (
 	// minSurgeRatio is the minimum ratio of a surge's bin to a usual bin.
 	minSurgeRatio = 3
-	// minBudgetPart is the minimum part of the budget in a bin of a surge. Less is harmless.
+	// minBudgetPart is the minimum part of the budget in a bin of a surge. A smaller one is
+	// harmless.
 	minBudgetPart = 1.0 / 500
-	// minSurgeBins and minSurgeCharges are the minimum size of a surge that may go on.
+	// minSurgeBins and minSurgeCharges are the minimum size of a surge that may continue.
 	minSurgeBins, minSurgeCharges = 2, 6
 	// priorBurst is the prior length of a burst, in bins.
 	priorBurst = 2
 	// surgesPerRunaway is the prior number of surges per runaway.
 	surgesPerRunaway = 4
-	// noticedAfter is the number of bins after which a person stops a runaway job, if many days are
-	// ahead.
+	// noticedAfter is the number of bins after which a person stops a runaway job, in a forecast of
+	// many days.
 	noticedAfter = dayBins
 	// incidentHours is the typical time in which an incident uses up the bucket.
 	incidentHours = 6

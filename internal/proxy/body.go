@@ -99,8 +99,8 @@ func tooLarge(maxBytes int64) *refusal {
 // linger is how long a caller may keep sending after the response.
 const linger = 5 * time.Second
 
-// stopReading bounds the time for the rest of the request's body before a response is sent.
-// Otherwise the server would wait for all of it, however slow.
+// stopReading limits the time for which the server reads the rest of the request's body. Without
+// it, a slow caller could delay the response until the whole body has arrived.
 func (x *exchange) stopReading() {
 	// ended is set with the last byte, because the server returns io.EOF with it
 	if x.length == 0 || x.body != nil && x.body.ended.Load() {

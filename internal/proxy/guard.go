@@ -30,8 +30,8 @@ func (x *exchange) checkHost() error {
 			"with --host NAME", words.Clip(x.r.Host))
 }
 
-// ownHosts returns the Host headers for the address that a request arrived on. They include
-// localhost for a loopback address; for a unix socket it is the only one.
+// ownHosts returns the valid Host headers for the local address of a request's connection. For a
+// loopback address they include localhost; for a unix socket, localhost is the only one.
 func ownHosts(r *http.Request) []string {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Limits bounds what one caller can use, so that enough is left for others.
+// Limits are the bounds of the memory, connections and time that callers can use.
 type Limits struct {
-	Requests int           // under way at once, with their bodies received
+	Requests int           // concurrent requests whose bodies have arrived
 	Upload   int64         // bytes of an upload's body
-	Bodies   int64         // bytes of all other bodies together, except 64 KiB of each
+	Bodies   int64         // total bytes of all other bodies, except 64 KiB of each
 	Pause    time.Duration // maximum time without sending or reading by a caller
 	// Silence is the maximum time without a byte in either direction once the request is sent.
-	// Thinking replaces it for calls of unknown price, because models think.
+	// Thinking replaces it for calls of unknown price, because models may respond late.
 	Silence, Thinking time.Duration
 	// Ending is the maximum time for shutting down: three quarters for the requests under way, and
 	// the rest for reading their responses to the end. Orchestrators kill after 30 s.

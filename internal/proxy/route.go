@@ -18,8 +18,8 @@ type Upstream struct {
 	Name string // callers use /NAME/… or one of its hosts in Host
 }
 
-// hosted returns the upstream with that host, or nil. It ignores the default upstream, which is not
-// addressed by host.
+// hosted returns the upstream with that host, or nil. It ignores the default upstream, which needs
+// no host.
 func (p *Proxy) hosted(host string) *Upstream {
 	name := plainHost(host)
 	if bare, _, err := net.SplitHostPort(name); err == nil {

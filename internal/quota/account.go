@@ -184,7 +184,7 @@ func (a *Account) lapse() error {
 	if !slices.ContainsFunc(a.Buckets, lapsed) {
 		return a.err()
 	}
-	remaining := 500 // a store writes a step at once, so a step has at most 500 lapsed holds
+	remaining := 500 // a step writes at most 500 lapsed holds, because a store writes it at once
 	for _, b := range a.Buckets {
 		e := edit{Bucket: b, n: a.n}
 		lapses := b.lapsed(a.n)

@@ -5,10 +5,8 @@ import (
 	"time"
 )
 
-// This file computes the levels of restoring windows: see Rate.
-
-// Level is the level of a restoring window after the newest entry: see Rate. It is a cache, so that
-// a decision need not read the log, and is ignored if the log has another total.
+// Level is the stored level of a restoring window after the newest entry: see Rate. With it, a
+// decision need not read the log. It is ignored if the log has another total.
 type Level struct {
 	Num, Den int64 // of the rate, in lowest terms
 	At       int64 // time of the newest entry, or later if one was removed
@@ -35,7 +33,7 @@ func (r Rate) rounded(level int64) int64 {
 	return (level + den - 1) / den
 }
 
-// maxLevel keeps levels far below the overflow of an int64.
+// maxLevel is the maximum of a level. It is far below the overflow of an int64.
 const maxLevel = Never
 
 // plus returns the level after units are charged.
@@ -54,8 +52,9 @@ func (b *Bucket) level(r Rate, n int64) int64 {
 	return r.LevelAfter(level, n-at)
 }
 
-// levelAtNewest returns the level after the newest entry of the stored log, at a time up to n. It
-// adds up the entries since the stored level, or the whole log if the bucket has none for the rate.
+// levelAtNewest returns the level after the newest entry of the log, and its time, which is at most
+// n. It adds up the entries since the stored level, or the whole log if the bucket has none for the
+// rate.
 func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	num, den := r.Terms()
 	for _, l := range b.State.Levels {
@@ -67,7 +66,8 @@ func (b *Bucket) levelAtNewest(r Rate, n int64) (level, at int64) {
 	return b.readLevel(r), b.newest.At
 }
 
-// maxRead is the maximum number of entries that a step of a decision that may write reads.
+// maxRead is the maximum number of entries that one step of a decision reads, unless the decision
+// never writes.
 const maxRead = 10_000
 
 // readLevel adds up the log since the stored level.
@@ -128,16 +128,17 @@ func (b *Bucket) rates(limits []Limit) (rates []Rate) {
 	return rates
 }
 
-// levels returns the levels right after the newest entry, once the change is written. A bucket
-// stores the levels of its last eight rates, so that those of earlier limits do not accumulate.
+// levels returns the levels after the newest entry, as they are once the change is written. A
+// bucket stores only the levels of its last eight rates, so that those of earlier limits do not
+// accumulate.
 func (e *edit) levels(limits []Limit) (levels []Level) {
 	rates, n := e.rates(limits), e.n
 	if len(e.Append) > 0 {
-		n = e.Append[0].At // a correction may be stamped before the time of a level
+		n = e.Append[0].At // a correction may have a stamp before the time of a level
 	}
 	for _, r := range rates[max(0, len(rates)-8):] {
 		num, den := r.Terms()
-		if e.less < 0 { // it can be higher by less than what was added
+		if e.less < 0 { // units were added: the stored levels are unknown until the log is read
 			continue
 		}
 		level, at := e.levelAtNewest(r, n)
@@ -154,9 +155,10 @@ func (e *edit) levels(limits []Limit) (levels []Level) {
 	return levels
 }
 
-// rewritten returns the level at a time not before the newest entry, given the level before the end
-// of the log was rewritten. A level is the highest that follows from any one entry. It follows
-// either from the old entries, less the units taken off, or from the rewritten ones.
+// rewritten returns the level at n after the last entries of the log are rewritten. n is not before
+// the newest entry, and was is the level at n before that. A level is the maximum over all entries
+// of the level that starts from zero at that entry. Here the maximum starts either at an entry that
+// stays, where it is was less the units taken off, or at a rewritten entry.
 func (e *edit) rewritten(r Rate, was, n int64) int64 {
 	_, den := r.Terms()
 	since, at := int64(0), int64(0)

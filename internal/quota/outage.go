@@ -59,11 +59,11 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 	return d, nil
 }
 
-// maxCosts returns the maximum cost of the call.
+// maxCosts returns the costs with the maximum units of the call.
 func maxCosts(costs []Cost) []Cost {
 	var maximum []Cost
 	for _, c := range costs {
-		if !IsLabelBucket(c.Bucket) { // booking adds the buckets of labels again
+		if !IsLabelBucket(c.Bucket) { // booking adds the label buckets itself
 			maximum = append(maximum, Cost{Bucket: c.Bucket, Units: max(c.Units, c.Most)})
 		}
 	}

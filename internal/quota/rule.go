@@ -226,9 +226,9 @@ func (b *Bucket) steps(from int64) (steps []step) {
 	return append(steps, step{at: Never})
 }
 
-// fits returns the earliest moment at or after from at which units more stay within capacity, if no
-// caller charges meanwhile; Never if there is none. Draws take units that are already held, so held
-// units do not count against them.
+// fits returns the earliest moment, at or after from, at which further units are within the
+// capacity if no caller charges meanwhile. It returns Never if there is none. Held units do not
+// count against draws, which use units that are already held.
 func (b *Bucket) fits(l Limit, from, units, capacity int64, draws bool) int64 {
 	if units > capacity {
 		return Never

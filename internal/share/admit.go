@@ -49,7 +49,7 @@ func (b *Book) Admit(lane int, at int64, left func(limit int) int64) Decision {
 	} else if turn.class != unknown {
 		d.Due = moment(at + max(0, turn.due-turn.now)/tickParts*turn.every)
 	}
-	isDue := turn.due <= turn.now+tickParts // or will be due before the next tick
+	isDue := turn.due <= turn.now+tickParts // now or before the next tick
 	room := b.room(turn, d.Cost, at, at)
 	if !isDue || d.Cost > room {
 		d.Run, d.Early = false, isDue && d.Cost <= d.Free

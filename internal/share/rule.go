@@ -38,8 +38,8 @@ type Lane struct {
 	LearnedCosts []quota.Cost
 	Runs         int64
 	OwnPaces     *Paces // replaces the credential's paces; nil to use them
-	// External reports whether another program runs the lane without asking for a share. Only
-	// its charges are known.
+	// External means that another program runs the lane without a share. Only its charges are
+	// known.
 	External bool
 	Weight   int64 // proportion among the lanes; see claim
 	Priority int64

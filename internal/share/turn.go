@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// A lane's rate is averaged over averagedRuns of its runs, and at least over minAverageTime.
-// Charges are known to the grain and runs to the tick: a shorter average would round every run to
-// them, and a longer one would make a lane whose share changed catch up on days of its old share.
+// A lane's rate is averaged over averagedRuns of its runs, and at least over minAverageTime. A
+// shorter average would be too coarse, because the times of charges are rounded to the grain and
+// those of runs to the tick. With a longer one, a lane whose share has changed would catch up on
+// days of its old share.
 const (
 	averagedRuns   = 16
 	minAverageTime = 144 * grain // a day
@@ -61,10 +62,10 @@ func (b *Book) turnOf(lane int) *turn {
 	return &l.turn
 }
 
-// findTurn computes when a lane's next run is due. The runs within averagedRuns count as paid for
-// from the first of them on: the next is due when that many intervals have passed. A late lane may
-// catch up after three quarters of an interval; a lane that ran ahead while there was enough waits
-// a quarter more, but at least a tick.
+// findTurn computes when a lane's next run is due. Each of the averaged runs covers one interval,
+// beginning at the first of them: the next run is due when all these intervals have passed. A late
+// lane may run again after three quarters of an interval. A lane that ran ahead while there were
+// enough units waits at most a quarter of an interval, or a tick, longer than an interval.
 func (b *Book) findTurn(lane int) {
 	l, at := &b.lanes[lane], b.now
 	t := turn{every: l.every, priority: b.rule.Lanes[lane].Priority, until: math.MaxInt64,

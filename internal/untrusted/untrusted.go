@@ -65,11 +65,12 @@ func Read(success bool, body io.Reader) ([]byte, error) {
 	return data, client.check(reading(data))
 }
 
-// Unmarshal decodes JSON into v. A key that appears twice in one object is an error, because the
-// sender may have meant the other value, and so is one that v does not have in this spelling: a
-// Count in place of count would be one call.
+// Unmarshal decodes JSON into v. It returns an error if a key appears twice in one object, because
+// the sender may have meant the other value, or if v does not have it in this spelling. Otherwise a
+// key such as Count would be ignored, and the count would be its default.
 //
-// An error names the place. It has no words of the library, which change between versions.
+// Errors name the path of the value. They do not contain texts of the library, which change between
+// versions.
 func Unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 	syntax, malformed := errors.AsType[*jsontext.SyntacticError](err)

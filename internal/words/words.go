@@ -181,17 +181,17 @@ func ParseSpan(text string) (time.Duration, error) {
 
 const (
 	joiner    = '\u200d' // joins emoji
-	nonJoiner = '\u200c' // parts Persian letters
+	nonJoiner = '\u200c' // separates Persian letters
 	blackFlag = '\U0001f3f4'
 )
 
 // Plain returns text from outside (titles, labels, notes, IDs, messages of the upstream) as one
-// line that is safe for a terminal or browser. A terminal would otherwise obey codes that move the
-// cursor or write to the clipboard, and marks that reverse the writing direction. A control
-// character becomes �, a line break a space; invisible characters are dropped. Letters of every
-// script stay, with their marks, and so do emoji.
+// line that is safe for a terminal or browser. Control codes could otherwise move the cursor, write
+// to the clipboard or reverse the writing direction. A control character becomes �, a line break a
+// space; invisible characters are dropped. Letters of every script, with their marks, and emoji are
+// unchanged.
 func Plain(text string) string {
-	before, flag := rune(0), false // flag: letters of a flag emoji may follow
+	before, flag := rune(0), false // flag is set inside a flag emoji
 	return strings.Map(func(r rune) rune {
 		last := before
 		before = r
@@ -216,19 +216,19 @@ func Plain(text string) string {
 	}, text)
 }
 
-// Joins reports whether a character is one of the two invisible joiners that emoji and letters
-// need.
+// Joins reports whether a character is one of the two invisible joiners, which emoji and some
+// scripts need.
 func Joins(r rune) bool { return r == joiner || r == nonJoiner }
 
-// Hidden reports whether a character is invisible and may be obeyed: a formatting character or a
-// line separator.
+// Hidden reports whether a character is an invisible control: a formatting character or a line
+// separator.
 func Hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) &&
 		!unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
-		r&0xfffe == 0xfffe // not a character
+		r&0xfffe == 0xfffe // a Unicode noncharacter
 }
 
-// maxWord is longer than any name: a longer word is not a typo.
+// maxWord is the maximum length of a word that may be a misspelled name.
 const maxWord = 100
 
 // DidYouMean returns " (did you mean …?)" with the known name that ends in word, as in
@@ -240,7 +240,7 @@ func DidYouMean(word string, names []string) string {
 	}
 	best, least := "", len(word)/3+1
 	if len(word) > 3 {
-		least++ // two swapped letters
+		least++ // swapped letters count as two typos
 	}
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		if strings.HasSuffix(name, "."+word) {
@@ -257,7 +257,7 @@ func DidYouMean(word string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// Clip shortens text from outside for a message.
+// Clip shortens outside text for a message.
 func Clip(text string) string {
 	if len(text) > maxWord {
 		return strings.ToValidUTF8(text[:maxWord], "") + "…"

@@ -136,7 +136,7 @@ type object = map[string]any
 // document collects the models of some providers from the JSON of a feed.
 type document struct {
 	providers []string
-	available []string // all providers of the feed
+	available []string // all providers in the feed
 	models    []Model
 	mistyped  bool // a value has a type that the format does not have
 }

@@ -106,7 +106,7 @@ func (b *bucket) lasts() int64 {
 func (b *bucket) write(c *commands) {
 	log, state := b.key("log"), b.key("state")
 	keeps := b.keeps() + dayMillis
-	// The first entry of each hour and changes of older entries renew the expiry of the log.
+	// The first entry of an hour, and a change of older entries, renew the expiry of the log.
 	hourly := len(b.added) > 0 && (b.from != 0 || b.keep != 0 ||
 		b.stored.At/(day/24) != b.added[0].At/(day/24))
 	b.writeSums(c, hourly)
@@ -173,7 +173,7 @@ func (b *bucket) writeSums(c *commands, hourly bool) {
 	}
 }
 
-// sumsLast returns how long sums are kept, in ms.
+// sumsLast returns the time until sums expire, in ms.
 func (b *bucket) sumsLast() int64 { return 2 * (b.keeps() + 2*dayMillis) }
 
 // putHolds adds the commands that add and change holds, and returns the reservations to remove.

@@ -140,7 +140,7 @@ func (c *checked) read() {
 	}
 }
 
-// stampOf returns the stamp of an entry, -Inf for none.
+// stampOf returns the stamp of an entry, or -Inf if there is none.
 func stampOf(entry *redis.ZSliceCmd) float64 {
 	if len(entry.Val()) == 0 {
 		return math.Inf(-1)
@@ -148,7 +148,7 @@ func stampOf(entry *redis.ZSliceCmd) float64 {
 	return entry.Val()[0].Score
 }
 
-// readSums reads the sums in pages, each at one moment with the stamp of the newest entry.
+// readSums reads the sums in pages, each in one transaction with the stamp of the newest entry.
 func (c *checked) readSums() {
 	c.sumsRead = make(map[sumName]float64)
 	for at := range c.days() {
@@ -170,7 +170,7 @@ func (c *checked) readSums() {
 				}
 				start, labels, units, calls, err := parseSum(at, pair[0], pair[1])
 				if err != nil {
-					start, units = at, 1 // differs from the sums of the entries
+					start, units = at, 1 // a value that no sum of entries has
 					c.unreadSums = append(c.unreadSums, name)
 				}
 				c.storedSums.Add(start, labels, units, calls)
@@ -243,9 +243,9 @@ func (c *checked) days() iter.Seq[int64] {
 
 func (c *checked) firstDay() int64 { return dayOf(c.snap.now - 2*(1000*c.keeps()+2*day)) }
 
-// checkEntries checks all entries, and with repair corrects them. Totals begin with that of the
-// first readable entry. While the state and the oldest entry stay, the sums change only by entries
-// after those with which the check began.
+// checkEntries checks all entries and, if c.repair is set, corrects them. Totals continue from the
+// first readable entry. As long as the state and the oldest entry do not change, the stored sums
+// change only by new entries.
 func (c *checked) checkEntries(began float64) {
 	log, newest := c.key("log"), strconv.FormatFloat(c.newest, 'f', -1, 64)
 	for after, full := "-inf", true; full && c.err == nil && c.result == done; {
@@ -329,7 +329,7 @@ func (c *checked) finishSums() {
 		c.step(func(cmds *commands) {
 			for _, name := range some {
 				cmds.add("HDEL", sumsKey(c.Credential, c.Name, name.day), name.field)
-				c.storedSums.Add(name.day, "", -1, 0) // nothing is left of it
+				c.storedSums.Add(name.day, "", -1, 0) // the value that readSums set
 			}
 		})
 	}

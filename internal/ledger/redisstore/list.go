@@ -21,7 +21,7 @@ type span struct {
 	credential, bucket, key string
 	after, until            int64
 	limit                   int  // 0 for all
-	newest                  bool // the newest come first
+	newest                  bool // newest entries first
 }
 
 // read reads the entries of a span in pages, up to the first error. Notes can have equal stamps.
@@ -51,7 +51,7 @@ func (s *Store) read(ctx context.Context, picked span) (entries []quota.LogEntry
 			if same > 0 && entries[len(entries)-1].At != e.At {
 				same = 0
 			}
-			// a correction meanwhile can have changed an entry that was read
+			// compare IDs, because a correction may have changed the entry since it was read
 			isRead := func(earlier quota.LogEntry) bool { return earlier.ID == e.ID }
 			if slices.ContainsFunc(entries[len(entries)-same:], isRead) {
 				continue

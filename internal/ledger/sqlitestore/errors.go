@@ -22,7 +22,7 @@ func inWords(err error) error {
 	case err == nil, errors.Is(err, quota.ErrUnreachable), errors.Is(err, quota.ErrLedgerUnusable):
 		return err
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("ledger not asked: %w", err)
+		return fmt.Errorf("ledger not called: %w", err)
 	}
 	for _, kind := range unusable {
 		if errors.Is(err, kind) {
