@@ -15,14 +15,14 @@ import (
 	"quotabudget/internal/cli/clitest"
 )
 
-// faster is how many times faster cron's clock goes: it has a minute's work every two seconds. What
-// it starts has the true time.
+// faster is the factor by which cron's clock is faster: a minute lasts two seconds. The programs
+// that cron starts have the true time.
 const faster = 30
 
-// TestCron: a shell script, a Python script and a Node script, none of which knows this project,
-// run from the lines of a crontab under quotactl exec, by Debian's cron, and share the units of one
-// credential with ingestor run. All of them want more than there is, and the stand-in has billed no
-// more than the limit. cron runs in a mount namespace of its own, with its own spool.
+// TestCron: Debian's cron runs a shell script, a Python script and a Node script, written without
+// this project, under quotactl exec. They share the units of a credential with ingestor run.
+// Together they need more units than there are, and the stand-in bills no more than the limit. cron
+// runs in its own mount namespace, with its own spool.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	const limit = 60
@@ -98,7 +98,7 @@ mount --bind /dev/null /etc/crontab
 	}
 }
 
-// cron returns Debian's cron with a spool of its own, after more mounts. DIR in these is dir.
+// cron returns Debian's cron with its own spool and more mounts, in which DIR is replaced by dir.
 func cron(t *testing.T, dir, mounts string) *exec.Cmd {
 	t.Helper()
 	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "none"), 0o755),
@@ -135,7 +135,7 @@ func runUntilEnd(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// spentBy returns the units that the log has of each job.
+// spentBy returns the units in the log by job.
 func spentBy(t *testing.T, vars []string) map[string]int64 {
 	t.Helper()
 	var log struct {

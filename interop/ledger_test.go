@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/report"
 )
 
-// ledgerServer is quotactl serve on a ledger with one limit.
+// ledgerServer is a running quotactl serve, on a ledger with one limit.
 type ledgerServer struct {
 	vars   []string // environment of the server, quotactl and the clients
 	server *process
@@ -27,8 +27,8 @@ type ledgerServer struct {
 
 const hourly = "{bucket: default, units: 100, window: 1h}"
 
-// startLedger starts a server. The URL of its ledger may be "" for a SQLite file of its own, and
-// the text of its token file may be "".
+// startLedger starts a server. If ledger is "", it uses a new SQLite file; if tokens is "", it has
+// no token file.
 func startLedger(t *testing.T, ledger, limits, tokens string) *ledgerServer {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,13 +48,13 @@ func (s *ledgerServer) start(t *testing.T, address string) {
 	s.server = launch(t, s.vars, "quotactl", "serve", "--listen", address)
 }
 
-// used returns the units that the log has, and that are held.
+// used returns the units in the log and the held units.
 func (s *ledgerServer) used(t *testing.T) (used, held int) {
 	t.Helper()
 	return s.taken(t, "default")
 }
 
-// taken returns the units of a bucket that are used, and held.
+// taken returns the used and the held units of a bucket.
 func (s *ledgerServer) taken(t *testing.T, bucket string) (used, held int) {
 	t.Helper()
 	b := s.bucket(t, bucket)
@@ -75,7 +75,7 @@ func (s *ledgerServer) bucket(t *testing.T, bucket string) report.BucketStatus {
 	return report.BucketStatus{}
 }
 
-// player is a run of a client, which prints a word for each of its steps.
+// player is a process of a client. It prints a word for each of its steps.
 type player struct{ *exec.Cmd }
 
 func (s *ledgerServer) player(language, url, journal string, steps ...string) *player {
@@ -87,13 +87,13 @@ func (s *ledgerServer) player(language, url, journal string, steps ...string) *p
 	return &player{c}
 }
 
-// words runs the client.
+// words runs the client and returns the words that it prints.
 func (p *player) words() (string, error) {
 	out, err := p.Output()
 	return strings.Join(strings.Fields(string(out)), " "), err
 }
 
-// kill ends it as kill -9 does.
+// kill ends the process as kill -9 does.
 func (p *player) kill() { p.Process.Kill() }
 
 // languages are those with a client that keeps a journal.
@@ -204,7 +204,7 @@ func TestServerKilled(t *testing.T) {
 		callers.Go(func() {
 			for ended.Err() == nil {
 				words := play(language, journal, strings.Fields(strings.Repeat("hold=2 settle=1 ", 10))...)
-				for i := 1; i < len(words); i += 2 { // what failed is in the journal
+				for i := 1; i < len(words); i += 2 { // failed steps are in the journal
 					switch words[i] {
 					case "ok":
 						settled.Add(1)
@@ -216,9 +216,9 @@ func TestServerKilled(t *testing.T) {
 		})
 	}
 	for range 10 {
-		s.used(t) // some of them are under way
+		s.used(t) // some calls are in progress
 		s.server.kill()
-		s.used(t) // some of them give up
+		s.used(t) // some clients give up
 		s.start(t, strings.Trim(strings.TrimPrefix(address, "http:"), "/"))
 	}
 	end()

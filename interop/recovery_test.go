@@ -23,14 +23,14 @@ import (
 	"quotabudget/internal/ledger/redistest"
 )
 
-// scenario is one of testdata/ledger/recovery.yaml.
+// scenario is a scenario of testdata/ledger/recovery.yaml.
 type scenario struct {
 	Name, Fault, At, Steps, Words, Next string
 	Times, Used, Held                   int
 }
 
-// TestRecovery plays each scenario with each client: in the end the ledger has what the calls used,
-// once.
+// TestRecovery runs each scenario with each client: at the end, the ledger has the usage of the
+// calls, once.
 func TestRecovery(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("testdata/ledger/recovery.yaml")
@@ -56,7 +56,7 @@ func TestRecovery(t *testing.T) {
 			f.end(t)
 			if c.Next != "" {
 				got := f.play(t, language, journal, "replay")
-				for c.Fault == "away" && got == "failed" { // until the server has dialed again
+				for c.Fault == "away" && got == "failed" { // until the server has reconnected
 					got = f.play(t, language, journal, "replay")
 				}
 				if text, err := os.ReadFile(journal); got != c.Next || len(text) > 0 {
@@ -72,7 +72,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// replicated is a Redis server with a replica, which has the data of the last copy.
+// replicated is a Redis server with a replica that has the data as of the last copy.
 type replicated struct {
 	*redistest.Server
 	replica *redistest.Server
@@ -99,16 +99,16 @@ func (*replicated) copy(t *testing.T, to, from *redistest.Server) {
 	must(t, admin.ReplicaOf(t.Context(), "NO", "ONE").Err())
 }
 
-// faulty is a way to the server with the faults of a scenario.
+// faulty is a proxy in front of the server, with the faults of a scenario.
 type faulty struct {
 	*httptest.Server
 	ledger *ledgerServer
 	redis  *replicated
 
 	mu      sync.Mutex
-	forward http.Handler // to the server that runs
+	forward http.Handler // to the running server
 	now     scenario
-	left    int // requests that the fault still happens to
+	left    int // remaining requests that the fault affects
 	player  *player
 }
 
@@ -130,7 +130,7 @@ func newFaulty(t *testing.T, s *ledgerServer, redis *replicated) *faulty {
 	return f
 }
 
-// aim forwards to the server that runs.
+// aim forwards requests to the running server.
 func (f *faulty) aim(t *testing.T) {
 	to, err := url.Parse(f.ledger.server.address)
 	must(t, err)
@@ -152,7 +152,7 @@ func (f *faulty) begin(t *testing.T, c scenario) {
 	}
 }
 
-// end ends the scenario's fault, which must have happened.
+// end ends the scenario's fault, and fails the test if it affected no request.
 func (f *faulty) end(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,7 +178,7 @@ func (f *faulty) play(t *testing.T, language, journal string, steps ...string) s
 	return words
 }
 
-// fail has the scenario's fault happen to a request.
+// fail applies the scenario's fault to a request.
 func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	must(t, err)
@@ -209,7 +209,7 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 	case "killed":
 		var done sync.WaitGroup
 		done.Go(func() {
-			defer func() { _ = recover() }() // the answer that is cut off
+			defer func() { _ = recover() }() // the response is cut off
 			send(httptest.NewRecorder())
 		})
 		f.ledger.server.kill()

@@ -40,9 +40,9 @@ func TestExplainCountsTheWindow(t *testing.T) {
 	reset := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) // midnight in Los Angeles
 	for _, c := range []struct {
 		bucket string
-		// of the explanation and of the charge that is over, after the reset
+		// times of the explanation and of the charge that no longer counts, after the reset
 		after, old time.Duration
-		last       time.Duration // of the first charge that counts
+		last       time.Duration // time of the first charge that counts, after the reset
 	}{
 		{"default", 25 * time.Hour, time.Hour, time.Hour + time.Microsecond},
 		{"search_list", 25 * time.Hour, 24*time.Hour - time.Microsecond, 24 * time.Hour},
@@ -63,8 +63,8 @@ func TestExplainCountsTheWindow(t *testing.T) {
 	}
 }
 
-// TestExplainNamesTheRunaway: three jobs share an evenly paced day. One of them uses far more than
-// it declared, and the pace denies it. explain lists it first, with its units.
+// TestExplainNamesTheRunaway: three jobs share a day with an even pace. One of them uses far more
+// than it declared, and the pace denies it. explain lists it first, with its units.
 func TestExplainNamesTheRunaway(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
 	server.SetNow(t, time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC))
@@ -98,7 +98,7 @@ func TestExplainNamesTheRunaway(t *testing.T) {
 	}
 }
 
-// The price list determines which costs are known only after a call.
+// TestSettledBuckets: the price list determines which costs are known only after a call.
 func TestSettledBuckets(t *testing.T) {
 	t.Parallel()
 	table, err := costs.Shipped().Upstream("anthropic")
@@ -114,8 +114,8 @@ func TestSettledBuckets(t *testing.T) {
 	}
 }
 
-// A denial on a terminal names the command that helps. For a suspended bucket that is not the
-// command that shows the spenders.
+// TestDenialSaysWhatToType: a denial on a terminal contains a helpful command: resume for a
+// suspended bucket, otherwise explain, which shows the spenders.
 func TestDenialSaysWhatToType(t *testing.T) {
 	day := quota.Limit{Bucket: "default", Units: 10, Window: quota.Window{Length: 1}}
 	g := &gate{Budget: &quota.Budget{Limits: []quota.Limit{day}},

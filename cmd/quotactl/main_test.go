@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// else the race detector holds up the end of request for a second
+	// otherwise the race detector delays the end of the hidden command request by a second
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	testscript.Main(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/quotactl"}},
 		map[string]func(){"quotactl": main, "request": request})
@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: dir, Setup: setup, Cmds: commands(t)})
 }
 
-// TestScriptsOnRedis runs the scripts that change the ledger again, each on its own database of one
+// TestScriptsOnRedis repeats the scripts that change the ledger, each on its own database of a
 // Redis server.
 func TestScriptsOnRedis(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--databases", "64"}})
@@ -70,11 +70,11 @@ func commands(t *testing.T) map[string]func(*testscript.TestScript, bool, []stri
 		"call": callHere, "capture": capture, "newer": newer, "redis": redis, "spoil": spoil}
 }
 
-// calling is locked while call has changed the working directory.
+// calling is locked while callHere runs, because it changes the working directory.
 var calling sync.Mutex
 
-// call CODE ARG...: runs the program in this process, which is faster than starting a new one. The
-// program has the environment and the folder of the script. It must exit with the code.
+// callHere implements call CODE ARG...: it runs the program in this process, which is faster than a
+// new process, with the environment and the folder of the script. The exit code must be CODE.
 func callHere(ts *testscript.TestScript, neg bool, args []string) {
 	calling.Lock()
 	defer calling.Unlock()
@@ -87,8 +87,8 @@ func callHere(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture NAME REGEXP: the variable becomes what the group of the expression finds in the last
-// standard output.
+// capture implements capture NAME REGEXP: it sets the variable to the text that the expression's
+// group matches in the last standard output.
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: capture NAME REGEXP")
@@ -100,8 +100,8 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// newer FILE: marks the ledger as migrated by a later version. The program already contains the
-// driver.
+// newer implements newer FILE: it marks the ledger as migrated by a later version. The program
+// already contains the driver.
 func newer(ts *testscript.TestScript, _ bool, args []string) {
 	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
 	ts.Check(err)
@@ -130,7 +130,7 @@ func call(t *testing.T, args []string, pairs ...string) (code int, stdout, stder
 	return code, out.String(), errs.String()
 }
 
-// TestOutputFails: a result that cannot be written is a failure.
+// TestOutputFails: a command fails if its result cannot be written.
 func TestOutputFails(t *testing.T) {
 	t.Chdir(t.TempDir())
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -59,7 +59,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// TestReport: the same message for people and, in one line like those of the log, for programs.
+// TestReport: an error is reported with the same message in lines for people and as one log line
+// for programs.
 func TestReport(t *testing.T) {
 	for _, c := range []struct {
 		err        error
@@ -109,8 +110,8 @@ func written(t *testing.T, form string, v any) string {
 	return out.String()
 }
 
-// TestYAMLForOlderReaders: strings that YAML 1.1 would read as another type are quoted, as keys
-// too, and no others are.
+// TestYAMLForOlderReaders: only strings that YAML 1.1 would read as another type are quoted, also
+// as keys.
 func TestYAMLForOlderReaders(t *testing.T) {
 	for _, text := range []string{"NO", "no", "No", "on", "Off", "y", "N", "yes", "true", "FALSE",
 		"~", "null", "", "=", "<<", "1:30", "-1:30:00", "20:30.5", "12", "007", "0o7", "1_000",
@@ -158,7 +159,7 @@ e:
 	}
 }
 
-// hostile lists texts by which an upstream or a job's name may control a terminal.
+// hostile lists texts that control a terminal if a program prints them.
 var hostile = []string{
 	"\x1b[31mred", "\x1b]8;;http://evil\x07link\x1b]8;;\x07", "\x1b]52;c;Y3VybA==\x07", "a\rb",
 	"a\nb", "a\tb", "\x00", "\x7f", "\u009b31m", "\u0085next", "\u202egnp.exe", "ab\u200dcd",
@@ -175,8 +176,8 @@ func quiet(text string) bool {
 	}) < 0
 }
 
-// TestOutputIsQuiet: for any text, JSON and YAML contain nothing that a terminal obeys, and decode
-// to the same text.
+// TestOutputIsQuiet: JSON and YAML of any text contain no terminal controls, and decode to the same
+// text.
 func TestOutputIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		v := map[string]any{"k": text, text: []string{text, "x" + text + "y"}}
@@ -228,7 +229,7 @@ func TestYAMLOfEveryCharacter(t *testing.T) {
 	}
 }
 
-// TestReportIsQuiet: errors, hints and log lines also contain outside text.
+// TestReportIsQuiet: errors, hints and log lines with outside text contain no terminal controls.
 func TestReportIsQuiet(t *testing.T) {
 	for _, text := range hostile {
 		var out bytes.Buffer
@@ -244,7 +245,7 @@ func TestReportIsQuiet(t *testing.T) {
 	}
 }
 
-// TestInterrupted: the error of a command that a signal ends names the signal, and keeps its hint.
+// TestInterrupted: if a signal ends a command, its error names the signal and keeps the hint.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
@@ -259,8 +260,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestAwaitedLedger: a ledger that is unreachable when a program starts is used once it can be
-// reached.
+// TestAwaitedLedger: a program that starts while the ledger is unreachable uses it as soon as it
+// can be reached.
 func TestAwaitedLedger(t *testing.T) {
 	s := redistest.Start(t, redistest.Options{})
 	s.Kill()

@@ -79,7 +79,7 @@ one       1,234  08:00Z
 	}
 }
 
-// TestContinued: a second drawing goes on below the first, aligned with it.
+// TestContinued: the rows of a second Draw are aligned with those of the first.
 func TestContinued(t *testing.T) {
 	var out strings.Builder
 	s := Screen{W: &out}

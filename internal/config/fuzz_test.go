@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// whole is a configuration with every kind of thing in it.
+// whole is a configuration with every section.
 const whole = `ledger: redis://u:pw@h:6379/0
 catalog: sqlite:catalog.db
 costs: {profile: single-pool}
@@ -42,8 +42,8 @@ serve:
   limits: [{name: a, per: client, requests: 6, window: 1m, tiers: {gold: 60}, shards: 2}]
 `
 
-// FuzzLoad puts a text into a configuration in place of some of it, and looks for one that makes
-// Load panic, repeat a key or accept what the programs could not run by.
+// FuzzLoad replaces a part of a configuration with a text. Load must not panic, print a key, or
+// accept a configuration with which the programs could not run.
 func FuzzLoad(f *testing.F) {
 	for _, seed := range []struct{ at, cut, text string }{
 		{"redis:", "redis", "\""},
@@ -79,7 +79,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// runnable is what the programs take for granted in a configuration.
+// runnable checks the properties of a configuration that the programs rely on.
 func runnable(t *testing.T, cfg *Config) {
 	t.Helper()
 	names := map[string]bool{}
@@ -116,7 +116,7 @@ func runnable(t *testing.T, cfg *Config) {
 	}
 }
 
-// lines returns head, followed by the format n times, with the numbers from 1.
+// lines returns head, followed by the format for each number from 1 to n.
 func lines(head, format string, n int) string {
 	var b strings.Builder
 	b.WriteString(head)

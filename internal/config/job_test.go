@@ -91,7 +91,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestJobsBesideSweeps: regions are swept beside jobs where ingest says so, and it may say none.
+// TestJobsBesideSweeps: a file with jobs has sweeps only if it has a section ingest, and that may
+// have no regions.
 func TestJobsBesideSweeps(t *testing.T) {
 	const one = "\njobs: [{name: a, command: [sh], schedule: '@daily', cost: {bucket: default, units: 1}}]"
 	for file, want := range map[string]int{
@@ -105,8 +106,8 @@ func TestJobsBesideSweeps(t *testing.T) {
 	}
 }
 
-// TestJobElsewhere: a job that somebody else runs is a lane like the others, and does not end the
-// sweep of a file that says nothing of regions.
+// TestJobElsewhere: a job that another program runs is a lane like any other. A file with only such
+// jobs still has the default sweep.
 func TestJobElsewhere(t *testing.T) {
 	cfg := load(t, "jobs: [{name: a, elsewhere: /etc/crontab, schedule: '@daily', "+
 		"cost: {bucket: default, units: 2}, settle: report}]")
@@ -120,13 +121,13 @@ func TestJobElsewhere(t *testing.T) {
 	}
 }
 
-// job is a file with one job, on line 2.
+// job returns a file with one job, on line 2.
 func job(text string) string {
 	return "jobs:\n  - {name: a, command: [sh], schedule: '@daily', " +
 		"cost: {bucket: default, units: 1}, " + text + "}\n"
 }
 
-// costing is one that costs so much.
+// costing returns a file with one job that has the cost.
 func costing(cost string) string {
 	return "jobs:\n  - {name: a, command: [sh], schedule: '@daily', cost: " + cost + "}\n"
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// oneLimit is a file with one limit.
+// oneLimit returns a file with one limit.
 func oneLimit(text string) string {
 	return "credentials:\n  - name: a\n    limits:\n      - {" + text + "}\n"
 }
@@ -159,7 +159,8 @@ var problems = []struct{ file, want string }{
 		"no limit has window: day"},
 }
 
-// TestProblems: each slip is reported at its place, and nothing that may be secret is repeated.
+// TestProblems: each mistake is reported with its line and key, and no message repeats a possible
+// secret.
 func TestProblems(t *testing.T) {
 	for _, p := range problems {
 		text := expectProblem(t, p.file, p.want)
@@ -169,7 +170,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// expectProblem wants a file to be refused, and returns the message.
+// expectProblem checks that a file is refused, and returns the message.
 func expectProblem(t *testing.T, file, want string) string {
 	t.Helper()
 	path := write(t, file)
@@ -187,8 +188,8 @@ func expectProblem(t *testing.T, file, want string) string {
 	return text
 }
 
-// TestAllAtOnce: every problem is reported in one go, in the order of the file, the environment's
-// first.
+// TestAllAtOnce: all problems are reported together, first those of the environment and then those
+// of the file, in its order.
 func TestAllAtOnce(t *testing.T) {
 	path := write(t, "ingest: {pages: 0, regions: [XX]}\nledger: x\n"+
 		"credentials: [{name: a, mode: x, nmae: b}]\ncosts: {profil: x}\n")

@@ -49,7 +49,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
-// written is costs as the tables here write them: "default 100, search_list 1".
+// written formats costs as in the tables of these tests: "default 100, search_list 1".
 func written(costs []quota.Cost) string {
 	var parts []string
 	for _, c := range costs {
@@ -123,7 +123,7 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// shared finds a file of the data that lies beside the source tree on some machines, or "".
+// shared returns the path of a data file that only some machines have, or "".
 func shared(t *testing.T, name string) string {
 	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {
 		return filepath.Join(root, name)
@@ -169,7 +169,7 @@ func TestPricesAgreeWithTheSurvey(t *testing.T) {
 	}
 }
 
-// must ends a test that cannot go on after an error.
+// must ends a test after an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// anthropic is a call of the list of that name, held at its worst case.
+// anthropic returns the quote of a call to Anthropic.
 func anthropic(t testing.TB) costs.Quote {
 	t.Helper()
 	table := shipped(t, "anthropic")
@@ -23,7 +23,7 @@ func anthropic(t testing.TB) costs.Quote {
 	return q
 }
 
-// answered is the outcome of an answer, in pieces of so many bytes.
+// answered returns the outcome of a response that arrives in pieces of the given size.
 func answered(q costs.Quote, status int, kind, body string, size int,
 	headers ...string) costs.Outcome {
 	h := http.Header{"Content-Type": {kind}}
@@ -50,9 +50,9 @@ const (
 		"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":" +
 		"{\"output_tokens\":15,\"input_tokens\":null}}\n\n" +
 		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-	// the most that it can take, of which the answer says nothing
+	// maximum cost, booked without a reported usage
 	held = "requests/sonnet-4 1, input/sonnet-4 1046, output/sonnet-4 200, money 6138"
-	// 25 + 100 tokens; (25 + 125 + 100) × 3 + 15 × 15 millionths
+	// reported usage: 25 + 100 tokens; (25 + 125 + 100) × 3 + 15 × 15 millionths of a dollar
 	truth = "requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 15, money 975"
 )
 
@@ -95,7 +95,7 @@ func TestObserve(t *testing.T) {
 		{"more than was held", "application/json",
 			`{"usage":{"input_tokens":1,"output_tokens":100000}}`,
 			"requests/sonnet-4 1, input/sonnet-4 1, output/sonnet-4 100000, money 1500003", ""},
-		// if a key appears twice, either value may be right
+		// if a key appears twice, either value may be the correct one
 		{"a key that appears twice", "application/json", `{"usage":{"input_tokens":5,` + more + `,` +
 			less + `}}`, held, "the answer cannot be used: usage.output_tokens appears twice"},
 		{"usage that appears twice", "application/json",
@@ -107,7 +107,7 @@ func TestObserve(t *testing.T) {
 		{"a key that appears twice in an event", "text/event-stream",
 			begin + delta + more + `,` + less + "}}\n\n" + delta + less + "}}\n\n", held,
 			"the answer cannot be used: usage.output_tokens appears twice"},
-		// in two events, the last value is the truth
+		// the value in the last event counts
 		{"a key in two events", "text/event-stream",
 			begin + delta + more + "}}\n\n" + delta + less + "}}\n\n",
 			"requests/sonnet-4 1, input/sonnet-4 125, output/sonnet-4 2, money 780", ""},
@@ -186,8 +186,8 @@ func TestRefusedCalls(t *testing.T) {
 	}
 }
 
-// TestReset: a bucket is filled up at the end of the longest of its calendar windows, unless the
-// list has another reset.
+// TestReset: a bucket resets at the end of its longest calendar window, unless the list has another
+// reset.
 func TestReset(t *testing.T) {
 	const day, month = "{units: 5, window: day, timezone: UTC}",
 		"{units: 9, window: month, timezone: UTC}"
@@ -209,7 +209,7 @@ methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text))
 	}
 }
 
-// TestLessons: headers report about the charged part, and nonsense is ignored.
+// TestLessons: headers apply to the charged part of a bucket, and invalid ones are ignored.
 func TestLessons(t *testing.T) {
 	const head = "anthropic-ratelimit-output-tokens-"
 	for _, c := range []struct {
@@ -247,7 +247,7 @@ func TestLessons(t *testing.T) {
 	}
 }
 
-// TestEachRule reads an answer by each key of the test's list.
+// TestEachRule reads a response with each rule of the test's list.
 func TestEachRule(t *testing.T) {
 	table := all(t)
 	chat := quoteOf(t, table, "POST /v1/chat", `{"model":"small-2","max":10}`)
@@ -293,7 +293,7 @@ func TestEachRule(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"errors":[{"message":"Throttled"}]}`: "throttled calls/x.chat.unknown", `{"errors":[]}`: "",
 		`{"errors":"Throttled"}`: "", `[]`: "",
-		// a rule without a status is not asked of a success
+		// a rule without a status does not apply to a 2xx response
 		`{"error":{"details":[{"metadata":{"unit":"1/d/p"}}]}}`: "",
 	} {
 		out, got := answered(chat, 200, json, body, 9), ""
@@ -313,7 +313,7 @@ func TestEachRule(t *testing.T) {
 		r.Since.Format(time.RFC3339) != "2026-11-01T07:00:00Z" {
 		t.Errorf("%+v", r)
 	}
-	// calls is split and not charged here: the answer tells of money alone
+	// the bucket calls has parts, none of which is charged here: the only lesson is about money
 	if len(out.Lessons) != 1 || out.Lessons[0].Bucket != "money" ||
 		out.Lessons[0].Remaining != 12 ||
 		out.Lessons[0].Window.Calendar != "day" || out.Lessons[0].Why != "left.money" {

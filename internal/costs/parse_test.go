@@ -40,10 +40,10 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// replaced is a part of a list, its replacement, and the expected problem; "" for none.
+// replaced has a part of a list, its replacement, and the expected problem, or "".
 type replaced struct{ old, new, want string }
 
-// problemsOf replaces each of the parts of a list.
+// problemsOf replaces each of the parts in a list, and checks the problem.
 func problemsOf(t *testing.T, list string, cases []replaced) {
 	t.Helper()
 	for _, c := range cases {
@@ -134,7 +134,7 @@ func TestParseOddTexts(t *testing.T) {
 	}
 }
 
-// TestShippedListsFollowTheSchema: the programs do not check the shipped lists.
+// TestShippedListsFollowTheSchema: the shipped lists are valid. The programs do not validate them.
 func TestShippedListsFollowTheSchema(t *testing.T) {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
 	must(t, err)
@@ -143,7 +143,8 @@ func TestShippedListsFollowTheSchema(t *testing.T) {
 	}
 }
 
-// priced is a price list with so many buckets, and methods that take units from the last of them.
+// priced returns a price list with the given numbers of buckets and methods. All methods use the
+// last bucket.
 func priced(buckets, methods int, method string) string {
 	var b strings.Builder
 	b.WriteString(small[:strings.Index(small, "buckets:")] + "buckets:\n")
@@ -159,7 +160,7 @@ func priced(buckets, methods int, method string) string {
 	return b.String()
 }
 
-// TestLargeLists: a price list as large as a file may be is read about as fast as it is long.
+// TestLargeLists: the time to read a price list of the maximum size is proportional to its size.
 func TestLargeLists(t *testing.T) {
 	t.Parallel()
 	table, err := costs.Parse([]byte(priced(8000, 8000, "b%d")))

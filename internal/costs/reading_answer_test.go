@@ -39,7 +39,7 @@ func TestMoments(t *testing.T) {
 			t.Errorf("%s %q is %v, %v, %v", c.form, c.text, got, after, ok)
 		}
 	}
-	// A number of seconds read as an epoch, and the reverse, are decades off.
+	// A duration in seconds that is read as an epoch, or the reverse, is wrong by decades.
 	for form, texts := range map[Form][]string{
 		FormRFC3339: {"", "soon", "1795359845", "0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z"},
 		FormDate:    {"", "soon", "2026-13-01", "on the 1st"},
@@ -65,7 +65,7 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestAmounts: a header may have the units used and the limit, or a limit with its window.
+// TestAmounts: a header may contain the used units and the limit, or a limit with its window.
 func TestAmounts(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -99,7 +99,7 @@ func TestFieldParam(t *testing.T) {
 	}
 }
 
-// events reads a stream in pieces of so many bytes.
+// events reads a stream in pieces of size bytes.
 func events(text string, most, size int) (got []string, tooLong int) {
 	e := &eventReader{max: most, handle: func(name string, data []byte) {
 		got = append(got, name+"="+string(data))
@@ -138,7 +138,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsWithoutEnd: a line that never ends holds no more than one event may.
+// TestEventsWithoutEnd: the memory for an endless line is bounded by the maximum size of an event.
 func TestEventsWithoutEnd(t *testing.T) {
 	e := &eventReader{max: 1 << 10, handle: func(string, []byte) { t.Error("an event") }}
 	piece := bytes.Repeat([]byte("data: x"), 100)
@@ -185,7 +185,7 @@ func TestUnit_Text(t *testing.T) {
 	}
 }
 
-// formBody is a multipart body; each part is its headers after the name, and its value.
+// formBody returns a multipart body. A part is its name and further headers, and after | its value.
 func formBody(parts ...string) string {
 	var b strings.Builder
 	for _, part := range parts {
@@ -216,7 +216,7 @@ func TestParseMultipart(t *testing.T) {
 			t.Errorf("%.60q: %v, want %s", c.body, err, c.err)
 		}
 		text, _ := json.Marshal(got)
-		if c.want == "2" && len(got) == 2 { // too long to write
+		if c.want == "2" && len(got) == 2 { // for a long body, only the number of fields
 			continue
 		}
 		if err == nil && string(text) != c.want {

@@ -8,8 +8,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams without an end,
-// whatever the Content-Type says.
+// TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams that do not end,
+// whatever the Content-Type is.
 func TestUsageInOtherForms(t *testing.T) {
 	table := parsed(t, listOf("", `
   things.read:
@@ -57,7 +57,7 @@ func TestUsageInOtherForms(t *testing.T) {
 	}
 }
 
-// TestCutLines: lines that end early are not the whole truth, even where each of them is whole.
+// TestCutLines: the usage in lines that end early is incomplete, even if each of them is complete.
 func TestCutLines(t *testing.T) {
 	q := anthropic(t)
 	o := q.Observe(200, http.Header{"Content-Type": {"text/plain"}})
@@ -68,8 +68,8 @@ func TestCutLines(t *testing.T) {
 	}
 }
 
-// TestHeaderThatComesTwice: a repeated cost or limit is not used.
-func TestHeaderThatComesTwice(t *testing.T) {
+// TestRepeatedHeader: a cost or limit in a repeated header is ignored.
+func TestRepeatedHeader(t *testing.T) {
 	q := quoteOf(t, shipped(t, "generic"), "GET /a", "")
 	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
 	out := q.Observe(200, h).Close()
@@ -87,7 +87,7 @@ func TestHeaderThatComesTwice(t *testing.T) {
 	}
 }
 
-// TestFactsOfFacts: a rule on responses may use a fact that uses another fact, though no price
+// TestFactsOfFacts: a rule on responses may use a fact that uses another fact, even if no price
 // does.
 func TestFactsOfFacts(t *testing.T) {
 	table := parsed(t, `hosts: [a.test]
@@ -108,8 +108,8 @@ refusals: [{status: 429, where: class == "small", kind: exhausted, bucket: calls
 	}
 }
 
-// TestStreamInBackground: a stream of a response in the background that ends before the response
-// does names the id by which another call gets its usage. That of any other response does not.
+// TestStreamInBackground: if the stream of a background response ends before the response does, the
+// usage is pending under its ID. A stream of any other response leaves nothing pending.
 func TestStreamInBackground(t *testing.T) {
 	q := quoteOf(t, shipped(t, "openai"), "POST /v1/responses",
 		`{"model":"gpt-5-mini","input":"hi","stream":true}`)

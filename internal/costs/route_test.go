@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// request is one as a server reads it.
+// request returns a request as a server reads it.
 func request(t testing.TB, verb, target string, header ...string) *http.Request {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
@@ -23,7 +23,7 @@ func request(t testing.TB, verb, target string, header ...string) *http.Request 
 	return r
 }
 
-// TestAmbiguous: what the upstream could take for another call is refused.
+// TestAmbiguous: requests that the upstream could read as another call are refused.
 func TestAmbiguous(t *testing.T) {
 	const videos, override = "/youtube/v3/videos", "X-HTTP-Method-Override"
 	for _, c := range []struct{ verb, target, override string }{
@@ -51,7 +51,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// The error for a verb that a path does not have lists those that it has.
+// TestWrongVerb: the error for a verb that a path does not support lists the supported ones.
 func TestWrongVerb(t *testing.T) {
 	_, err := costs.Default().Method(request(t, "PATCH", "/youtube/v3/captions"))
 	wrong, ok := errors.AsType[*costs.VerbError](err)
@@ -61,8 +61,8 @@ func TestWrongVerb(t *testing.T) {
 	}
 }
 
-// TestPaths: each segment is compared unescaped, the narrowest route counts, and a slash at the end
-// counts only where a route has it.
+// TestPaths: segments are compared unescaped, the most specific route wins, and a trailing slash is
+// significant only if a route has it.
 func TestPaths(t *testing.T) {
 	table := parsed(t, listOf("", `
   a.read: {route: ["GET /files/{path...}", "GET /forum/{id}/"], source: page, cost: {units: 1}}
@@ -87,7 +87,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestParametersOfPaths: a slash at the end is no part of what a {name} stands for.
+// TestParametersOfPaths: the value of a {name} does not include a trailing slash.
 func TestParametersOfPaths(t *testing.T) {
 	table := parsed(t, listOf("", `
   a.get: {route: "GET /v1/{n}/", source: page, take: {units: int(path.n)}}
@@ -121,7 +121,7 @@ func TestParseEndpoint(t *testing.T) {
 		"https:h":                           form,
 		"https://:443/":                     form,
 		"http://%zz/":                       form,
-		"http://127.0.0.1:/":                form, // the client would leave the colon out
+		"http://127.0.0.1:/":                form, // the client would omit the colon
 		"https://u:pw@h/":                   more,
 		"https://h/?key=k":                  more,
 		"https://h/?":                       more,
@@ -131,13 +131,13 @@ func TestParseEndpoint(t *testing.T) {
 		"http://0.0.0.0/":                   clear,
 		"http://[::]/":                      clear,
 		"http://[::1%25eth0]/":              clear,
-		"http://127.1/":                     clear, // the resolver may take it for another
+		"http://127.1/":                     clear, // the resolver may read another address
 		"http://2130706433/":                clear,
 		"http://127.0.0.1.nip.io/":          clear,
 		"http://localhost.example.com/":     clear,
 		"http://sub.localhost/":             clear,
 		"http://localhost./":                clear,
-		"http://LOCALHOST/":                 clear, // a proxy may not know it as this machine
+		"http://LOCALHOST/":                 clear, // a proxy may not recognize it as this machine
 		"HTTP://youtube.googleapis.com/":    clear,
 		"http://stand-in/":                  clear,
 		"http://localhost@10.0.0.1/":        more,

@@ -15,14 +15,14 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// judged is a stand-in, with the results of its price list for the requests that it gets.
+// judged is a stand-in, with the units that its price list books for the same requests.
 type judged struct {
 	*testing.T
 	standin *standin.Server
 	table   *costs.Table
 	url     string
-	took    map[string]int64 // by bucket, as the list has it
-	etag    string           // of the last answer
+	took    map[string]int64 // booked units by bucket
+	etag    string           // of the last response
 }
 
 func judge(t *testing.T, name string, limits ...string) *judged {
@@ -48,7 +48,7 @@ func (j *judged) send(request string, headers ...string) costs.Outcome {
 	return j.answer(r, quote)
 }
 
-// ask is a request, and what the list says that it takes.
+// ask returns a request, and its quote by the list.
 func (j *judged) ask(request string, headers ...string) (*http.Request, costs.Quote, error) {
 	j.Helper()
 	verb, rest, _ := strings.Cut(request, " ")
@@ -67,7 +67,7 @@ func (j *judged) ask(request string, headers ...string) (*http.Request, costs.Qu
 	return r, quote, err
 }
 
-// answer sends the request, and returns what the list makes of the answer.
+// answer sends the request, and returns the list's outcome of the response.
 func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
 	j.Helper()
 	resp, err := http.DefaultTransport.RoundTrip(r)
@@ -80,7 +80,7 @@ func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
 		must(j.T, err)
 	}
 	observed := quote.Observe(resp.StatusCode, resp.Header)
-	_, _ = io.Copy(observed, answer) // it may be cut
+	_, _ = io.Copy(observed, answer) // the response may be cut off
 	out := observed.Close()
 	for i, c := range out.Costs {
 		j.took[c.Bucket] += c.Units
@@ -92,7 +92,7 @@ func (j *judged) answer(r *http.Request, quote costs.Quote) costs.Outcome {
 	return out
 }
 
-// agree checks that the list has booked what the stand-in billed, plus over.
+// agree checks that the list has booked the units that the stand-in billed, plus over.
 func (j *judged) agree(over string) {
 	j.Helper()
 	billed := j.standin.Counts().Units
@@ -142,18 +142,18 @@ const (
 
 func withStream(request string) string { return with(request, `"stream":true`) }
 
-// with adds to the object that the request ends with.
+// with adds fields to the object at the end of the request.
 func with(request, fields string) string {
 	return strings.TrimSuffix(request, "}") + "," + fields + "}"
 }
 
-// TestStandinsAgree: each list books exactly what its stand-in bills. The rows name what a list
-// books beyond that, in doubt.
+// TestStandinsAgree: each list books exactly the units that its stand-in bills. In a row, over has
+// the units that a list books beyond that, because the usage is uncertain.
 func TestStandinsAgree(t *testing.T) {
 	for _, test := range []struct {
 		name, limits, faults string
 		prices               map[string]float64
-		requests             []string // with headers behind " | "
+		requests             []string // headers follow after " | "
 		over                 string
 	}{
 		{name: "openai",
@@ -174,7 +174,7 @@ func TestStandinsAgree(t *testing.T) {
 				with(openAIResponse, webSearch), with(withStream(openAIResponse), webSearch)}},
 		{name: "openai", limits: "tokens=100/1m", faults: "500@1 spend@3",
 			requests: []string{openAIChat, openAIChat, openAIChat, openAIChat}},
-		// a stream that nobody asked for its usage is booked as the most that it can have taken
+		// the maximum is booked for a stream without usage, which the client did not request
 		{name: "openai", over: "tokens/gpt-5-mini=1158 money=483", requests: []string{
 			withStream(openAIChat)}},
 		{name: "openai", prices: map[string]float64{"input": 150},
@@ -184,18 +184,18 @@ func TestStandinsAgree(t *testing.T) {
 			prices: map[string]float64{"input": 3, "written": 3.75, "cached": 0.3, "output": 15},
 			requests: []string{claude, withStream(claude), claude, claude, claude,
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-sonnet-4", 1)}},
-		{name: "anthropic", // where cached reads count
+		{name: "anthropic", // a model for which cached reads count
 			prices: map[string]float64{"input": 0.8, "written": 1, "cached": 0.08, "output": 4},
 			requests: []string{
 				strings.Replace(claude, "claude-sonnet-4-5", "claude-3-5-haiku-20241022", 1)}},
 
-		{name: "anthropic", // searches of the web, also where the model cannot make them
+		{name: "anthropic", // web searches, also with a model that does not support them
 			prices: map[string]float64{"input": 3, "output": 15, "search": 10000},
 			requests: []string{
 				with(searching, `"tools":[{"type":"web_search_20250305"}]`), searching,
 				with(withStream(searching),
 					`"tools":[{"type":"web_search_20250305","max_uses":3}]`)}},
-		// whether a refused key is a request is not published
+		// whether a request with an invalid key counts is not published
 		{name: "anthropic", faults: "401@1", over: "requests/sonnet-4=1", requests: []string{claude}},
 
 		{name: "github", requests: []string{"GET /repos/o/r",
@@ -209,7 +209,7 @@ func TestStandinsAgree(t *testing.T) {
 			`POST /graphql {"query":"query($n:Int=50){a(first:$n){nodes{...F}}} fragment F on T{` +
 				`b(last:$m){nodes{id}}}","variables":{"m":10}}`,
 			`POST /graphql {"query":"mutation{addStar(input:{id:1}){clientMutationId}}"}`,
-			// written so that they look cheaper than they are
+			// queries that a naive parser would price too low
 			`POST /graphql {"query":"#\nmutation{addStar(input:{id:1}){clientMutationId}}"}`,
 			`POST /graphql {"query":",fragment F on T{id} mutation{addStar(input:{id:1}){...F}}"}`,
 			`POST /graphql {"query":"query A{viewer{id}} mutation B{addStar(input:{id:1}){id}}",` +

@@ -66,7 +66,7 @@ func (p *proc) job(name, spec string, units int64, script string) *daemon.Comman
 	return command(l)
 }
 
-// wrote returns what a job's runs have written, one word per line.
+// wrote returns the lines that a job's runs have written, one word each.
 func (w *env) wrote(name string) string {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.dir, name))
@@ -188,7 +188,7 @@ func TestCommand_Overlap(t *testing.T) {
 }
 
 // TestCommand_Crash: if retry allows it, another daemon repeats the tick of a daemon that was
-// killed during a run, and it is paid for once.
+// killed during a run, and the tick is charged once.
 func TestCommand_Crash(t *testing.T) {
 	for _, retry := range []int{0, 1} {
 		t.Run(fmt.Sprint("retry ", retry), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// away makes the upstream fail from now on, until back is called.
+// away makes the upstream fail until back is called.
 func (w *env) away() (back func()) {
 	w.Helper()
 	w.faults("503")
@@ -149,8 +149,8 @@ func (w *env) lock() (unlock func()) {
 	}
 }
 
-// TestCatalogueLocked: nothing is bought for a catalogue that cannot store pages. Ticks wait, and
-// the outage is logged once.
+// TestCatalogueLocked: while the catalogue cannot store pages, no units are charged. Ticks wait,
+// and the outage is logged once.
 func TestCatalogueLocked(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := lanes(t, "0 * * * *", "UTC", eight, 0)
@@ -172,7 +172,7 @@ func TestCatalogueLocked(t *testing.T) {
 }
 
 // TestBreaker: the upstream counts as down only after four failures in a row from two runs. An
-// upstream that answers is not down, whatever it answers.
+// upstream that sends any response is not down.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -198,7 +198,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestBreaker_Answered: an answer resets the failures and the run they belong to.
+// TestBreaker_Answered: a response resets the count of failures, and the run to which they belong.
 func TestBreaker_Answered(t *testing.T) {
 	atNoon(t, func(w *env) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),

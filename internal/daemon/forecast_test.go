@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/share"
 )
 
-// TestForecast: a schedule that wants more than a day's units is logged once, as a warning. The
-// shares make the units last, and the metrics show it.
+// TestForecast: a schedule that needs more units than a day has is logged once, as a warning. With
+// shares the units last, as the metrics show.
 func TestForecast(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 100, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", eight, 0)...) // 16 units an hour
@@ -25,8 +25,8 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// TestForecast_OwnPace: the pace of one job holds back that job alone. The forecast includes jobs
-// that cron runs.
+// TestForecast_OwnPace: the pace of a job delays only that job. The forecast includes jobs that
+// cron runs.
 func TestForecast_OwnPace(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 1000, func(w *env) {
 		p := w.open()

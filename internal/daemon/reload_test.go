@@ -99,8 +99,8 @@ func TestReload_BackAgain(t *testing.T) {
 	})
 }
 
-// TestReload_Twice: a schedule that is replaced before its lane began, because the run before it
-// hangs, changes nothing: no tick of the schedule around it is lost.
+// TestReload_Twice: if a run hangs and the next schedule is replaced before its lane begins, that
+// schedule has no effect, and no tick of the other schedules is lost.
 func TestReload_Twice(t *testing.T) {
 	atNoon(t, func(w *env) {
 		every := lanes(t, "* * * * *", "UTC", "US", 0)

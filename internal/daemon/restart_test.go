@@ -205,8 +205,7 @@ func TestReload_Offsets(t *testing.T) {
 	})
 }
 
-// TestReload_Waiting: a tick that waits for its turn when another schedule comes into force runs
-// all the same.
+// TestReload_Waiting: a tick that waits for its turn runs even if the schedule is replaced.
 func TestReload_Waiting(t *testing.T) {
 	atNoon(t, func(w *env) {
 		p := w.open(lanes(t, "0 * * * *", "UTC", "US GB DE FR IN", 0)...)
@@ -278,8 +277,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestFloorUnpaced: a pace that other regions have used up does not hold back a region that has not
-// had its floor of the day.
+// TestFloorUnpaced: a pace that other regions have used up does not delay a region that has not yet
+// used its floor of the day.
 func TestFloorUnpaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *env) {
 		w.paces = w.line(&quota.Pace{Slack: 2})

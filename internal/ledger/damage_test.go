@@ -19,7 +19,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// damagesOfSQLite maps each kind of damage to the statement that does it and to the text that a
+// damagesOfSQLite maps each kind of damage to the statement that causes it and the text that a
 // check then reports.
 var damagesOfSQLite = map[string][2]string{
 	"lost row":          {"DELETE FROM buckets", "row in buckets is missing"},
@@ -119,9 +119,8 @@ func isDamaged(err error) bool {
 	return is && damaged.Bucket == "default" && damaged.Credential == "k"
 }
 
-// TestDamageDenies: damage to anything but the entries never makes room: charges are denied, and
-// the error names the bucket. A check finds the damage, and a repair restores the state from the
-// entries.
+// TestDamageDenies: if anything but the entries is damaged, charges are denied with an error that
+// names the bucket. A check finds the damage, and a repair restores the state from the entries.
 func TestDamageDenies(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -135,8 +134,8 @@ func TestDamageDenies(t *testing.T) {
 	})
 }
 
-// testDamage damages a bucket that has the given number of charges. noticed means that a decision
-// finds the damage too, not only a check.
+// testDamage damages a bucket that has the given number of charges. noticed means that decisions
+// notice the damage, not only checks.
 func testDamage(t *testing.T, first *store, test damage, charges int64, noticed bool) {
 	first.clear(t)
 	first.now = epoch
@@ -180,8 +179,8 @@ func testDamage(t *testing.T, first *store, test damage, charges int64, noticed 
 	s.stored(t)
 }
 
-// TestFlippedBitsMakeNoRoom: a flipped bit in any stored value except the entries never makes room
-// for a charge, whether the rule decides or, on Redis, charge.lua.
+// TestFlippedBitsMakeNoRoom: a flipped bit in any stored value except the entries never allows a
+// charge that would be denied, whether the rule decides or, on Redis, charge.lua.
 func TestFlippedBitsMakeNoRoom(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -272,9 +271,9 @@ func flipColumns(t *testing.T, s *store, expectDenied func(format string, args .
 	}
 }
 
-// TestClockJumpsFarAhead: after a jump of the clock the log goes on at the new time. Once the clock
-// is set back, the ledger denies everything until the bucket is repaired. The units then count from
-// the time of the repair.
+// TestClockJumpsFarAhead: after a jump of the clock, the log continues at the new time. Once the
+// clock is set back, the ledger denies all charges until the bucket is repaired. The units then
+// count from the time of the repair.
 func TestClockJumpsFarAhead(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -305,7 +304,7 @@ func TestClockJumpsFarAhead(t *testing.T) {
 	})
 }
 
-// recorder is a store that records the most entries that one change appends.
+// recorder is a store that records the maximum number of entries that a change appends.
 type recorder struct {
 	ledger.Store
 	most int
@@ -327,8 +326,8 @@ func (r *recorder) Update(ctx context.Context, scope quota.Scope,
 func TestManyLapseTogether(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
-		const holds = 1200 // more than one command or step writes
-		const callers = 50 // share transactions
+		const holds = 1200 // too many for one command or step
+		const callers = 50 // concurrent, so that they share transactions
 		limits := dayOf(10_000)
 		var all sync.WaitGroup
 		for caller := range callers {
@@ -363,8 +362,7 @@ func TestManyLapseTogether(t *testing.T) {
 	})
 }
 
-// TestEmptyFileIsNoLedger: an existing file that is empty, or holds something else, is not opened
-// as a ledger.
+// TestEmptyFileIsNoLedger: a file that is empty, or is not a ledger, is not opened as one.
 func TestEmptyFileIsNoLedger(t *testing.T) {
 	for _, content := range []string{"", "S"} {
 		path := filepath.Join(t.TempDir(), "ledger.db")

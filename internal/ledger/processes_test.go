@@ -17,8 +17,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// Twenty processes that charge at once are together allowed exactly the limit, on each ledger:
-// invariant I2, without units left over.
+// TestI2_TwentyProcessesAreAllowedExactlyTheLimit checks invariant I2: of the charges of twenty
+// concurrent processes, each ledger allows exactly as many as the limit.
 func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	for name, m := range mixes() {
 		judge := spentExactly
@@ -37,8 +37,8 @@ func TestI2_TwentyProcessesAreAllowedExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// TestI2_SQLiteKeepsWritersApart: while another process, which was stopped, has the turn of the
-// writers, SQLite's lock alone makes them exact, and none of them fails.
+// TestI2_SQLiteKeepsWritersApart: if a stopped process never ends its turn to write, other writers
+// only have SQLite's lock. They are still exact, and none fails.
 func TestI2_SQLiteKeepsWritersApart(t *testing.T) {
 	url := fileURL(t)
 	l, err := ledger.Open(t.Context(), url)
@@ -55,7 +55,8 @@ func fileURL(t testing.TB) string {
 	return "sqlite://" + filepath.ToSlash(filepath.Join(t.TempDir(), "ledger.db"))
 }
 
-// A process that is killed in the middle of its work loses no charge that was allowed.
+// TestKilledProcessLosesNoAllowedCharge: if a process is killed during its work, the ledger has
+// every charge that was allowed.
 func TestKilledProcessLosesNoAllowedCharge(t *testing.T) {
 	file, answers := fileURL(t), make(map[string]bool)
 	for round, patience := range []int{1, 57, 400} {
@@ -183,8 +184,8 @@ func spentExactly(t *testing.T, l *ledger.Ledger, m mix, lines []string) {
 	}
 }
 
-// logged adds up the log of a bucket, checks each running total, and takes what it finds out of
-// answers.
+// logged adds up the log of a bucket, checks each running total, and removes the entries that it
+// finds from answers.
 func logged(t *testing.T, l *ledger.Ledger, bucket string, answers map[string]string) (sum int64) {
 	t.Helper()
 	entries, err := l.Entries(t.Context(), quota.Query{Credential: "key1", Bucket: bucket})
@@ -209,8 +210,8 @@ func logged(t *testing.T, l *ledger.Ledger, bucket string, answers map[string]st
 // busyTime is how long the processes of BenchmarkProcesses make charges.
 const busyTime = 2 * time.Second
 
-// BenchmarkProcesses measures the charges that several processes make on one file, compared with
-// one process just before, and the charges of the unluckiest process, compared with an equal share.
+// BenchmarkProcesses compares the number of charges that several processes make on one file with
+// that of a single process, and the charges of the slowest process with an equal share.
 func BenchmarkProcesses(b *testing.B) {
 	for _, processes := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("processes=%d", processes), func(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestRepairWhileCharged: repairs that run during charges lose no entry, and leave a bucket in
-// which a check finds nothing.
+// TestRepairWhileCharged: repairs that run during charges lose no entry, and a check then finds
+// nothing.
 func TestRepairWhileCharged(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *store) {
@@ -60,7 +60,7 @@ func TestRepairWhileCharged(t *testing.T) {
 	})
 }
 
-// TestRepairEnds: a repair that loses its mark again and again ends with an error.
+// TestRepairEnds: a repair whose mark is removed repeatedly ends with an error.
 func TestRepairEnds(t *testing.T) {
 	s := onSQLite(t)
 	s.spend(t, 1, hundred)

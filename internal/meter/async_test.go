@@ -24,7 +24,7 @@ import (
 // later returns a time at which every note is due.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// openJobs wires a gate with a journal and a ledger in SQLite.
+// openJobs returns a gate with a journal and a ledger in SQLite.
 func openJobs(t testing.TB, name string) *metered {
 	t.Helper()
 	return openJobsOn(t, name, metertest.File(t))
@@ -61,7 +61,7 @@ func (m *metered) restarted(t testing.TB) *metered {
 	return next
 }
 
-// advance puts the stand-in's clock forward.
+// advance moves the stand-in's clock forward.
 func (m *metered) advance(t testing.TB, by string) {
 	t.Helper()
 	resp, err := http.Post(m.server.URL+"/standin/settings", "application/json",
@@ -81,7 +81,7 @@ func (m *metered) document(t testing.TB, r *http.Request) (doc map[string]any) {
 	status, body, err := m.send(r)
 	must(t, err)
 	m.settled(t)
-	_ = json.Unmarshal([]byte(body), &doc) // results are several
+	_ = json.Unmarshal([]byte(body), &doc) // fails for results, which are several documents
 	if status >= 400 {
 		t.Logf("%s %s: %d %s", r.Method, r.URL.Path, status, body)
 	}
@@ -170,8 +170,8 @@ func onWorks(t *testing.T, test func(*testing.T, work, *metered)) {
 	}
 }
 
-// TestWorkThatEndsLater: the most that such a call can take is held until a response reports its
-// end. Its usage is booked once, however many polls in any process report it.
+// TestWorkThatEndsLater: the maximum cost of such a call is held until a response reports its end.
+// Its usage is booked once, however many polls in any process report it.
 func TestWorkThatEndsLater(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -197,8 +197,8 @@ func TestWorkThatEndsLater(t *testing.T) {
 	})
 }
 
-// TestPoll: the gate alone polls for the end of the work. Work done before a cancellation is booked
-// too.
+// TestPoll: the gate itself polls for the end of the work. Work that was done before a cancellation
+// is booked, too.
 func TestPoll(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		for _, end := range []func(id string){
@@ -250,8 +250,8 @@ func TestProcessesSeeTheEnd(t *testing.T) {
 	})
 }
 
-// TestResultsOfABatch: if the batch does not report its usage, the lines of its output are used. If
-// they lack it, too, the most is booked.
+// TestResultsOfABatch: if a batch does not report its usage, the lines of its output are read. If
+// they lack it, too, the maximum is booked.
 func TestResultsOfABatch(t *testing.T) {
 	for _, lines := range []bool{true, false} {
 		m := openJobs(t, "openai")
@@ -272,8 +272,8 @@ func TestResultsOfABatch(t *testing.T) {
 	}
 }
 
-// TestResponsesThatAreNoEnd: a truncated response, an error or another document settles nothing,
-// and the gate polls again.
+// TestResponsesThatAreNoEnd: a truncated response, an error or another document does not settle the
+// call, and the gate polls again.
 func TestResponsesThatAreNoEnd(t *testing.T) {
 	onWorks(t, func(t *testing.T, w work, m *metered) {
 		id := w.begin(t, m)
@@ -318,8 +318,8 @@ func (m *metered) batch(t testing.TB, file string) *http.Request {
 	return m.post(t.Context(), "/v1/batches", fmt.Sprintf(`{"input_file_id":%q}`, file))
 }
 
-// TestRefusedLines: calls without a price and unknown files are refused, and a journal that cannot
-// be read is named.
+// TestRefusedLines: calls without a price and unknown files are refused, and the error names a
+// journal that cannot be read.
 func TestRefusedLines(t *testing.T) {
 	m := openJobs(t, "openai")
 	for lines, why := range map[string]string{
@@ -349,7 +349,8 @@ func TestRefusedLines(t *testing.T) {
 	refused(t, err, quota.ErrJournal)
 }
 
-// TestCreationWithoutAResponse: the hold stays, so the most is booked when it lapses.
+// TestCreationWithoutAResponse: without a response the hold stays, and the maximum is booked when
+// it lapses.
 func TestCreationWithoutAResponse(t *testing.T) {
 	for _, fault := range []string{"drop", "cut"} {
 		m := openJobs(t, "openai")
@@ -364,7 +365,7 @@ func TestCreationWithoutAResponse(t *testing.T) {
 	}
 }
 
-// TestWatchEnds with its context.
+// TestWatchEnds: Watch returns when its context ends.
 func TestWatchEnds(t *testing.T) {
 	m := openJobs(t, "openai")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -372,8 +373,8 @@ func TestWatchEnds(t *testing.T) {
 	m.Watch(ctx)
 }
 
-// TestLapseOfWork: without a settlement the hold lasts for its time, and then the most is booked. A
-// response that reports the end later still puts the truth in its place.
+// TestLapseOfWork: a hold that is not settled lapses, and the maximum is booked. A later response
+// that reports the end still replaces it with the usage.
 func TestLapseOfWork(t *testing.T) {
 	for _, name := range []string{"sqlite", "redis"} {
 		for _, w := range works {

@@ -32,7 +32,7 @@ import (
 // secret is the signing key of the receivers. Its bytes are "twenty-four bytes of key".
 const secret = "whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5"
 
-// look is longer than any look of these tests takes.
+// look is the time limit of looks. It is longer than any of them needs.
 const look = 30 * time.Second
 
 // env is a ledger, a receiver of notifications, and hosts that share them.
@@ -155,8 +155,8 @@ func answer(status int) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
-// Hosts that look at the same time send one notification, for the largest share. Falling back to a
-// smaller share sends nothing.
+// TestOnceAcrossHosts: hosts that check at the same time send one notification, for the largest
+// share. Falling back to a smaller share sends nothing.
 func TestOnceAcrossHosts(t *testing.T) {
 	t.Parallel()
 	for _, redis := range []bool{false, true} {
@@ -194,8 +194,8 @@ func TestOnceAcrossHosts(t *testing.T) {
 	}
 }
 
-// A receiver that fails gets the notification again, with the same ID: within seconds if a retry
-// may help, otherwise at the first look after the lease.
+// TestReceiverFails: the notification is sent again to a receiver that fails, with the same ID:
+// within seconds if a retry may help, otherwise at the first look after the lease.
 func TestReceiverFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -264,14 +264,14 @@ func TestMarkFails(t *testing.T) {
 	}
 }
 
-// TestID: all attempts to send a notification have the same ID, also on both sides of the
-// boundaries that number the notifications of a sliding window. The next notification has another.
+// TestID: all attempts to send a notification have the same ID, even if a new period of a sliding
+// window begins between them. The next notification has another ID.
 func TestID(t *testing.T) {
 	t.Parallel()
 	const midnight, noon = 24 * time.Hour, 12 * time.Hour
 	for name, c := range map[string]struct {
 		window, zone, event string
-		first               time.Duration // time of the first attempt, after a midnight
+		first               time.Duration // time from midnight to the first attempt
 	}{
 		"forecast, day":    {"day", "UTC", "  on: [forecast]", noon},
 		"limit, 24h":       {"24h", "", "  at: [80%]", midnight - 30*time.Second},
@@ -304,7 +304,8 @@ func TestID(t *testing.T) {
 	}
 }
 
-// Each target has its own claim: a failing target does not repeat the others.
+// TestTargets: each target has its own claim, so a failing target does not repeat notifications to
+// other targets.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -324,7 +325,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each condition is one event.
+// TestConditions: each condition is one event.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "  on: [forecast, suspended, unpriced, stale_prices, missed_ticks]")
@@ -365,8 +366,8 @@ func (e *env) results() string {
 	return all.String()
 }
 
-// TestSecretsAreNotShown: a receiver that repeats what it got shows neither the path of the URL nor
-// the secret.
+// TestSecretsAreNotShown: even if a receiver's response repeats the request, errors contain neither
+// the path of the URL nor the secret.
 func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "")
@@ -389,7 +390,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// All missed ticks of an hour are one notification, whatever the lane.
+// TestMissedTicks: the missed ticks of all lanes in an hour are one notification.
 func TestMissedTicks(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, false, "  on: [missed_ticks]")

@@ -36,7 +36,7 @@ func lanesOf(t testing.TB, spec string, regions ...string) []share.Lane {
 	return list
 }
 
-// spent returns one entry of scheduled spending.
+// spent returns an entry of scheduled spending.
 func spent(at time.Time, units int64) []quota.Spent {
 	return []quota.Spent{{At: at, Units: units, Labels: quota.Labels{quota.LabelJob: "trending"}}}
 }
@@ -73,7 +73,7 @@ func bucketAt(t testing.TB, at, limits, schedule string, spent ...[]quota.Spent)
 	return b
 }
 
-// lastHour is a curve with all weight on the hour before midnight.
+// lastHour returns a curve with all weight on the hour before midnight.
 func lastHour() []int64 {
 	curve := make([]int64, 24)
 	curve[23] = 1

@@ -79,7 +79,7 @@ func TestUnscheduled(t *testing.T) {
 	}
 }
 
-// TestSurge: a surge is a burst for as long as bursts last, and then a runaway job.
+// TestSurge: a surge counts as a burst for the usual length of bursts, and then as a runaway job.
 func TestSurge(t *testing.T) {
 	now := clock(t, "2026-11-21 20:00:00")
 	before := 0.0
@@ -165,7 +165,7 @@ func office(t *testing.T, until string) Bucket {
 	return b
 }
 
-// TestByClock: spending that follows the clock is predicted for tomorrow, and is not taken for a
+// TestByClock: spending that follows the clock is predicted for tomorrow, and does not count as a
 // runaway job at noon.
 func TestByClock(t *testing.T) {
 	for _, test := range []struct {

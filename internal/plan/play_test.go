@@ -14,8 +14,8 @@ import (
 
 var begin = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 
-// parsed returns the lanes of one job, in order: "US 4" wants 4 pages at the tick, and "US 4 1m" a
-// minute after it.
+// parsed returns the lanes of one job, in order: "US 4" fetches 4 pages at the tick, and "US 4 1m"
+// a minute after it.
 func parsed(t *testing.T, spec, regions string) (all []share.Lane) {
 	for text := range strings.SplitSeq(regions, ", ") {
 		l, offset := lanes(t, spec, 0, 0, "")[0], ""
@@ -28,8 +28,8 @@ func parsed(t *testing.T, spec, regions string) (all []share.Lane) {
 	return all
 }
 
-// outcomes plays a plan, with other charges at the given minutes if they fit. It returns a line for
-// each run and charge, and the number of pages that the runs want.
+// outcomes simulates a plan, with other charges at the given minutes if they fit. It returns a line
+// for each run and charge, and the number of pages that the runs need.
 func outcomes(plan Plan, charges map[int]int64) (lines []string, wanted int64) {
 	p := plan.Play()
 	clock := func(at time.Time) string { return at.Format("15:04") }
@@ -61,8 +61,8 @@ func outcomes(plan Plan, charges map[int]int64) (lines []string, wanted int64) {
 	return lines, wanted
 }
 
-// TestPlay compares plans with days computed by hand. A line has a run, and the pages it gets of
-// the pages it wants.
+// TestPlay compares plans with days computed by hand. A line has a run, the pages that it gets, and
+// the pages that it needs.
 func TestPlay(t *testing.T) {
 	four := 4 * time.Minute
 	for name, c := range map[string]struct {
@@ -184,8 +184,8 @@ func playedDay(lanes []share.Lane, limits, paces []quota.Limit) (ends [][]string
 	return ends, p.Used(begin.AddDate(0, 0, 1).UnixMicro()-1, nil)[0]
 }
 
-// TestOwnPace: only a lane's own pace holds it back, and holds back no other lane. All spending
-// counts for each pace.
+// TestOwnPace: a lane is delayed only by its own pace, and that pace delays no other lane. All
+// spending counts for each pace.
 func TestOwnPace(t *testing.T) {
 	limit, even := daily(t, 240, "UTC"), daily(t, 240, "UTC")
 	even.Pace = &quota.Pace{Slack: 24} // 24 units, and 10 an hour
@@ -193,7 +193,7 @@ func TestOwnPace(t *testing.T) {
 	late.Pace = &quota.Pace{Curve: append(make([]int64, 12), 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)}
 	none := share.Paces{}
 	for name, c := range map[string]struct {
-		own   []*share.Paces // of two jobs that want 12 units at 01:00 and 13:00
+		own   []*share.Paces // of two jobs that need 12 units at 01:00 and 13:00
 		paces []quota.Limit
 		want  [][]string
 	}{
@@ -223,8 +223,8 @@ func TestOwnPace(t *testing.T) {
 	}
 }
 
-// TestTook: runs are charged the mean of earlier runs, to the unit in the sum; a run's hold must
-// fit.
+// TestTook: runs are charged the mean of earlier runs, and their sum is exact to the unit. A run's
+// hold must fit.
 func TestTook(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 40)
 	l.LearnedCosts, l.Runs = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 25}}, 10
@@ -241,7 +241,8 @@ func TestTook(t *testing.T) {
 	}
 }
 
-// TestElsewhere: a lane run elsewhere asks for no share, and the others share what it leaves.
+// TestElsewhere: a lane that another program runs has no share, and the other lanes share the units
+// that it leaves.
 func TestElsewhere(t *testing.T) {
 	l := jobLane(t, "0 * * * *", 4)
 	l.Job, l.External = "crawl", true

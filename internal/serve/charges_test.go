@@ -53,7 +53,7 @@ func configured(t testing.TB, text string) (*config.Config, *ledger.Ledger) {
 
 const hourly = "{bucket: default, units: 100, window: 1h, headroom: 10}"
 
-// TestCharges checks the status, the words and the schema of each response to a charge.
+// TestCharges checks the status, the text and the schema of each response to a charge.
 func TestCharges(t *testing.T) {
 	t.Parallel()
 	s := newEnv(t, limitedTo(t, hourly))
@@ -266,7 +266,7 @@ boss   boss-token-0123456789 admin manual
 	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(ci)...), 403)
 	s.wants(s.send(http.MethodDelete, r.header.Get("Location"), "", as(boss)...), 200)
 	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401)
-	for team, status := range map[string]int{"ci": 200, "web": 403} { // of a hold that nobody made
+	for team, status := range map[string]int{"ci": 200, "web": 403} { // for an unknown hold
 		lost := "search_list+search_list@team=" + team + "." + quota.NewID(time.Now())
 		s.wants(s.send(http.MethodPost, "/v1/holds/"+lost+"/settlements",
 			`{"costs":{"search_list":1},"charge_lost":true}`, as(ci)...), status)

@@ -13,7 +13,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestReadableLog: redis-cli shows the log as text.
+// TestReadableLog: the log is readable text in redis-cli.
 func TestReadableLog(t *testing.T) {
 	t.Parallel()
 	_, l := clocked(t)
@@ -30,8 +30,8 @@ func TestReadableLog(t *testing.T) {
 	}
 }
 
-// TestKeysRenewed: the first charge of an hour renews the log's expiry. Within one hour, a log that
-// was rewritten, and one whose entries must be kept longer, last long enough, with earlier sums.
+// TestKeysRenewed: the first charge of an hour renews the log's expiry. Within an hour, the expiry
+// is also renewed, with that of earlier sums, if the log is rewritten or must be kept longer.
 func TestKeysRenewed(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -67,8 +67,8 @@ func TestKeysRenewed(t *testing.T) {
 	lasts(60 * 24 * time.Hour)
 }
 
-// TestExpiredNamesUnlisted: a bucket that expired leaves the list of buckets, one that is still
-// held stays, and the list is not read as a whole.
+// TestExpiredNamesUnlisted: expired buckets are removed from the list of buckets, those with holds
+// are not, and the list is never read as a whole.
 func TestExpiredNamesUnlisted(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -97,7 +97,7 @@ func TestExpiredNamesUnlisted(t *testing.T) {
 	}
 }
 
-// TestKeysLapse: no key outlives its use, and none of what a bucket still needs goes first.
+// TestKeysLapse: every key expires once it is unused, and not while a bucket needs it.
 func TestKeysLapse(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -118,7 +118,7 @@ func TestKeysLapse(t *testing.T) {
 		t.Errorf("state %v, holds %v, log %v", ttl(stateOfK), ttl(holdsOfK), ttl(logOfK))
 	}
 	s.SetNow(t, start.Add(199*24*time.Hour))
-	allow(t, l, one("k", 1)) // renews what lasts less long
+	allow(t, l, one("k", 1)) // renews the keys that expire earlier
 	d, err := l.Charge(t.Context(), one("k", 99))
 	if err != nil || d.Allowed || ttl(stateOfK) < quota.Retention {
 		t.Errorf("with the hold: %+v, %v, state %v", d, err, ttl(stateOfK))
@@ -138,7 +138,8 @@ func TestKeysLapse(t *testing.T) {
 	}
 }
 
-// TestTrimmedByTwo: what two processes forget at once is forgotten once, and the sums follow.
+// TestTrimmedByTwo: entries that two processes trim at the same time are subtracted from the sums
+// once.
 func TestTrimmedByTwo(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -185,8 +186,8 @@ func TestTrimmedByTwo(t *testing.T) {
 	sound(t, l)
 }
 
-// TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and again if one
-// was released in between.
+// TestHoldsOfAnotherMoment: many holds are read after the rest of the snapshot, and are read again
+// if one was released in between.
 func TestHoldsOfAnotherMoment(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -205,8 +206,8 @@ func TestHoldsOfAnotherMoment(t *testing.T) {
 	}
 }
 
-// TestCheckWhileTrimmed: a check finds nothing wrong when old entries are forgotten between its
-// reading of the sums and of the log.
+// TestCheckWhileTrimmed: a check finds nothing if old entries are trimmed after it reads the sums
+// and before it reads the log.
 func TestCheckWhileTrimmed(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -222,8 +223,8 @@ func TestCheckWhileTrimmed(t *testing.T) {
 	}
 }
 
-// TestCheckWhileCharged: a check finds nothing wrong when charges change old sums and add new ones
-// before each page of sums that it reads.
+// TestCheckWhileCharged: a check finds nothing if charges change old sums and add new ones before
+// each page of sums that it reads.
 func TestCheckWhileCharged(t *testing.T) {
 	t.Parallel()
 	s, l := clocked(t)
@@ -250,7 +251,7 @@ func TestCheckWhileCharged(t *testing.T) {
 	}
 }
 
-// TestNothingScans: the keys of others cost nothing.
+// TestNothingScans: no command takes longer because the server has other keys.
 func TestNothingScans(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
@@ -265,7 +266,7 @@ func TestNothingScans(t *testing.T) {
 	}
 }
 
-// TestNotesOfOneMoment: a page of notes can begin amid notes with one stamp.
+// TestNotesOfOneMoment: a page of notes may begin between notes with the same stamp.
 func TestNotesOfOneMoment(t *testing.T) {
 	t.Parallel()
 	_, l := clocked(t)

@@ -21,7 +21,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// start is when the tests that do not care begin.
+// start is the default time at which a test begins.
 var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // hundred are limits of 100 units in 24 hours.
@@ -57,7 +57,7 @@ func openEnv(t testing.TB, url string) *env {
 	return newEnv(t, open(t, url))
 }
 
-// clocked starts a server whose clock stands still.
+// clocked starts a server with a stopped clock.
 func clocked(t testing.TB) (*redistest.Server, *env) {
 	t.Helper()
 	s := redistest.Start(t, redistest.Options{Clock: true})
@@ -65,13 +65,13 @@ func clocked(t testing.TB) (*redistest.Server, *env) {
 	return s, openEnv(t, s.URL())
 }
 
-// one is a charge on the bucket "default".
+// one returns a charge on the bucket "default".
 func one(credential string, units int64) quota.Charge {
 	return quota.Charge{Credential: credential, ID: quota.NewID(time.Now()), Limits: hundred,
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}, Labels: quota.Labels{"method": "m"}}
 }
 
-// allow makes a charge that is allowed.
+// allow makes a charge that must be allowed.
 func allow(t testing.TB, l *env, c quota.Charge) quota.Decision {
 	t.Helper()
 	d, err := l.Charge(t.Context(), c)
@@ -81,7 +81,7 @@ func allow(t testing.TB, l *env, c quota.Charge) quota.Decision {
 	return d
 }
 
-// allowedOf charges n times, one unit each, and counts what was allowed.
+// allowedOf makes n charges of one unit, and returns the number of those that are allowed.
 func allowedOf(t testing.TB, l *env, n int) (allowed int) {
 	t.Helper()
 	for range n {
@@ -101,7 +101,7 @@ func reserveOf(id string, units int64, ttl time.Duration) quota.Reserve {
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
 }
 
-// setAside makes a reservation that is allowed.
+// setAside makes a reservation that must be allowed.
 func setAside(t testing.TB, l *env, r quota.Reserve) {
 	t.Helper()
 	if d, err := l.Reserve(t.Context(), r); err != nil || !d.Allowed {
@@ -109,13 +109,13 @@ func setAside(t testing.TB, l *env, r quota.Reserve) {
 	}
 }
 
-// settleOf is what was used of a reservation in the bucket "default".
+// settleOf returns a settlement of a reservation in the bucket "default".
 func settleOf(reservation string, units int64) quota.Settle {
 	return quota.Settle{Credential: "k", Reservation: reservation, ID: "c", Limits: hundred,
 		Costs: []quota.Cost{{Bucket: "default", Units: units}}}
 }
 
-// extendOf asks for two hours more.
+// extendOf returns an extension of a reservation by two hours.
 func extendOf(reservation string) quota.Extend {
 	return quota.Extend{Credential: "k", Reservation: reservation, TTL: 2 * time.Hour}
 }
@@ -140,7 +140,7 @@ func addEntries(t testing.TB, l *env, n int64, after time.Time) {
 	noError(t, only(pipe.Exec(t.Context())))
 }
 
-// entriesOf is the log of the bucket "default".
+// entriesOf returns the log of the bucket "default".
 func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
 	t.Helper()
 	list, err := l.Entries(t.Context(), quota.Query{Credential: credential, Bucket: "default"})
@@ -148,7 +148,7 @@ func entriesOf(t testing.TB, l *env, credential string) []quota.Entry {
 	return list
 }
 
-// check returns what a check of the bucket "default" of "k" finds.
+// check returns the findings of a check of the bucket "default" of "k".
 func check(t testing.TB, l *env, repair bool) string {
 	t.Helper()
 	found, err := l.Check(t.Context(), "k", "default", repair)
@@ -169,7 +169,7 @@ func sound(t testing.TB, l *env) {
 	}
 }
 
-// dump is every key of a credential, with its time to live.
+// dump returns every key of a credential, with its time to live.
 func dump(t testing.TB, client redis.UniversalClient, credential string) string {
 	t.Helper()
 	keys, err := client.Keys(t.Context(), "quota:{"+credential+"}:*").Result()
@@ -260,7 +260,7 @@ func isDamaged(err error) bool {
 	return is && damaged.Bucket == "default" && damaged.Credential == "k"
 }
 
-// documentedACL is the one line of the manual that makes a user, as a command.
+// documentedACL returns the line of the manual that creates a user, as a command.
 func documentedACL(t *testing.T) (command []any) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/redis.md")

@@ -18,7 +18,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestScriptFlushInMidRun: a server that forgets its scripts gets them again.
+// TestScriptFlushInMidRun: the scripts are sent again to a server that has dropped them.
 func TestScriptFlushInMidRun(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
@@ -46,7 +46,7 @@ func TestScriptFlushInMidRun(t *testing.T) {
 	}
 }
 
-// TestKilledServerForgetsNothing with an append-only file.
+// TestKilledServerForgetsNothing: with an append-only file, a killed server keeps every charge.
 func TestKilledServerForgetsNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Options{AOF: true})
@@ -70,7 +70,8 @@ func TestKilledServerForgetsNothing(t *testing.T) {
 	allow(t, l, c)
 }
 
-// TestOutOfMemoryChangesNothing, in the middle of a group or alone.
+// TestOutOfMemoryChangesNothing: a charge that fails for lack of memory changes nothing, in the
+// middle of a group or alone.
 func TestOutOfMemoryChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
@@ -109,8 +110,8 @@ func TestOutOfMemoryChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStoppedProcess: a process that is stopped between its snapshot and its commit writes nothing
-// stale, whatever came meanwhile, and decides again.
+// TestStoppedProcess: a process that is stopped between its snapshot and its commit decides again
+// if the bucket has changed meanwhile.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	tomorrow := start.Add(24 * time.Hour) // a new day in which the 5 are still held
@@ -172,8 +173,7 @@ func TestCallerLeaves(t *testing.T) {
 	sound(t, l)
 }
 
-// TestSentinelFailover: Sentinel makes the replica the primary; the ledger finds it and knows what
-// was charged.
+// TestSentinelFailover: after Sentinel promotes the replica, the ledger uses it, with all charges.
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	at := func(args ...string) *redistest.Server {

@@ -112,7 +112,7 @@ func TestTouchedEntries(t *testing.T) {
 
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// touches returns how many entries, fields or members a command reads or writes at most.
+// touches returns the maximum number of entries, fields or members that a command reads or writes.
 func (l *env) touches(t *testing.T, words []string) int {
 	number := func(i int) int {
 		n, err := strconv.Atoi(words[i])
