@@ -20,12 +20,11 @@ soak: tools
 	$(GO) test ./cmd/ingestor -run 'TestCrashes' -count 1 -v -long
 	$(GO) test ./internal/limit -run 'TestSameAsMemory' -count 1 -v -long
 
-# Packages in which the race detector would find nothing, and takes up to ten times as long: they start
-# programs, which are built without it, or compute in one goroutine. It tests all others.
+# Packages that are tested without the race detector, which would find nothing in them and take up to
+# ten times as long: they start programs, which are built without it, or compute in one goroutine.
 UNRACED = . ./cmd/... ./deploy ./internal/costs/... ./internal/plan ./internal/report ./internal/schedule ./internal/share
 
-## check: what a change must pass: the linters, and the tests, under the race detector where that can
-## find something
+## check: run the linters and all tests, under the race detector where it can find something
 check: tools
 	@scripts/unformatted
 	$(GO) mod tidy -diff
