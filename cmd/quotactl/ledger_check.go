@@ -74,7 +74,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 			}
 			done, err := check(true)
 			if err != nil {
-				return cli.Hint(err, "a bucket whose repair was interrupted denies until the repair "+
+				return cli.Hint(err, "a bucket denies all charges until its interrupted repair "+
 					"is complete: quotactl ledger check --repair")
 			}
 			after, err := check(false)

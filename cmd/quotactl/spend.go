@@ -70,8 +70,9 @@ func (g *gate) knows(call quota.Call) error {
 	return err
 }
 
-// answer prints a decision: the value printed for programs, or what say says for people. It returns
-// a denial as its exit code. A charge that can never fit is an error; programs get it printed, too.
+// answer prints a decision: for programs the value printed, for people the text of say. It returns
+// a denial as its exit code. A charge that can never fit is an error, which is also printed for
+// programs.
 func (a *app) answer(d quota.Decision, err error, printed any, say func(cli.Screen)) error {
 	if err == nil || d.Never && a.Output != "table" {
 		if err := a.Print(printed, say); err != nil {

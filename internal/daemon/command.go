@@ -69,8 +69,8 @@ func (c *Command) earlier(context.Context, *lane) (e earlierTicks, err error) { 
 // run runs the command, and repeats it while it fails and Retry allows.
 func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) result {
 	if c.Retry == 0 {
-		// After a crash between this record and the end of the run, nobody can determine how much
-		// of its work the command did.
+		// After a crash between this record and the end of the run, the command may have done any
+		// part of its work, so it must not run again.
 		begun := l.cfg.markClaim(l.Lane, tick)
 		begun.Name, begun.Holder = "begun/"+tick.ID(), l.d.Holder
 		state, err := l.cfg.Claims.Claim(ctx, begun)

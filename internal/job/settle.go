@@ -236,6 +236,6 @@ func (r *run) bookUnheld(units map[string]int64) {
 	})
 	if err != nil {
 		r.out.Took = nil
-		r.Log.Error("cannot book what the run used beyond its hold", "units", units, "error", err)
+		r.Log.Error("cannot book the use of the run beyond its hold", "units", units, "error", err)
 	}
 }

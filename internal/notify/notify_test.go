@@ -32,7 +32,7 @@ import (
 // secret is the signing key of the receivers. Its bytes are "twenty-four bytes of key".
 const secret = "whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5"
 
-// look is the time limit of looks. It is longer than any of them needs.
+// look is a time limit for Notifier.Look that no test reaches.
 const look = 30 * time.Second
 
 // env is a ledger, a receiver of notifications, and hosts that share them.

@@ -193,7 +193,7 @@ func (c *call) shopifyGraph() {
 	}
 	c.admit(cost{bucket: "points", billed: actual, held: requested})
 	unlock := c.s.locked()
-	c.s.meter.settle(c.now, c.held) // so that the response can report what is left
+	c.s.meter.settle(c.now, c.held) // so that the response reports the remaining points
 	c.held = nil
 	unlock()
 	c.ok(c.doc("reply", object{"data": c.graphData(op.fields, nil), "requested": requested,
