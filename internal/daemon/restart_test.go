@@ -72,15 +72,21 @@ func TestRestart_Crash(t *testing.T) {
 	})
 }
 
+// everyThreeSeconds returns a function that opens a daemon with one lane, which has a tick every
+// three seconds and a lease of that length.
+func everyThreeSeconds(t *testing.T, w *env) func() *proc {
+	return func() *proc {
+		p := w.open(lanes(t, "@every 3s", "UTC", "US", 0)...)
+		p.config.Lease = 3 * time.Second
+		return p
+	}
+}
+
 // TestRestart_Starved: a tick that a crash interrupted is run again even if sweeps take longer than
 // the interval, so that another daemon always has a later tick to run.
 func TestRestart_Starved(t *testing.T) {
 	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
-		open := func() *proc {
-			p := w.open(lanes(t, "@every 3s", "UTC", "US", 0)...)
-			p.config.Lease = 3 * time.Second
-			return p
-		}
+		open := everyThreeSeconds(t, w)
 		w.set(func(_ *proc, r *http.Request) { slow(r, time.Hour) })
 		killed := open().start()
 		time.Sleep(13200 * time.Millisecond)
@@ -99,11 +105,7 @@ func TestRestart_Starved(t *testing.T) {
 // take nearly the whole interval, so that each ends just before the next one begins on time.
 func TestRestart_NoGap(t *testing.T) {
 	at(t, noon.Add(-time.Second), 1e7, func(w *env) {
-		open := func() *proc {
-			p := w.open(lanes(t, "@every 3s", "UTC", "US", 0)...)
-			p.config.Lease = 3 * time.Second
-			return p
-		}
+		open := everyThreeSeconds(t, w)
 		w.set(func(_ *proc, r *http.Request) { slow(r, time.Hour) })
 		killed := open().start()
 		time.Sleep(3200 * time.Millisecond)
