@@ -158,7 +158,8 @@ func TestJobProblems(t *testing.T) {
 		{job("elsewhere: cron"), "2: jobs.command: the daemon does not run a job with elsewhere: leave it"},
 		{job("elsewhere: cron") + "ingest: {pages: 2}\nserve: {public: false}\nyoutube: {endpoint: https://h}",
 			"2: jobs.command: the daemon does not run a job with elsewhere: leave it"},
-		{job("elsewhere: ''"), "2: jobs.elsewhere: must name the program or file that runs the job, such as /etc/crontab"},
+		{job("elsewhere: ''"), "2: jobs.elsewhere: must name the program or file that runs the job, " +
+			"such as /etc/crontab"},
 		{job("environment: {'a b': c}"), `2: jobs.environment: "a b": write texts by variable, such as {LANG:`},
 		{job("environment: {A: [c]}"), "2: environment.A: must be text (in quotes)"},
 		{job("environment: {A: AIzaSyA1234567890abcdefghijklmnopqrstuvw}"), "contains a key"},

@@ -33,7 +33,8 @@ func openJobsOn(t testing.TB, name string, l *ledger.Ledger) *metered {
 		Units: 1e11, Window: quota.Window{Calendar: "month", Zone: time.UTC}},
 		quota.Limit{Bucket: "batch_tokens", Units: 1e11, Window: quota.Sliding(24 * time.Hour)},
 		quota.Limit{Bucket: "batched", Units: 1e6, Window: quota.Sliding(24 * time.Hour)})
-	m.standin.Prices = map[string]float64{"input": 0.25, "output": 2, "cached": 0.025, "training": 1.5}
+	m.standin.Prices = map[string]float64{"input": 0.25, "output": 2, "cached": 0.025,
+		"training": 1.5}
 	if name == "anthropic" {
 		m.standin.Prices = map[string]float64{"input": 3, "output": 15, "cached": 0.3}
 	}

@@ -1,8 +1,8 @@
 // Package standin simulates the metered APIs of the price lists over HTTP.
 //
 // Tests compare the programs with a stand-in, which meters by its own clock and shares no code with
-// them. Its responses have the form of the real ones (headers, usage, streams, throttle status), and
-// it refuses as the real API does.
+// them. Its responses have the form of the real ones (headers, usage, streams, throttle status),
+// and it refuses as the real API does.
 //
 //	s, _ := standin.New("anthropic")
 //	s.Limits = map[string][]standin.Limit{"output": {{Units: 4000, Window: time.Minute}}}
@@ -14,8 +14,8 @@
 // Each stand-in is one account. It bills a request when it admits it, so that a client that
 // disconnects early is billed in full.
 //
-// YouTube simulates the YouTube Data API v3 and Google's metering of it. Its charts are generated or
-// loaded.
+// YouTube simulates the YouTube Data API v3 and Google's metering of it. Its charts are generated
+// or loaded.
 //
 //	s := &standin.YouTube{Limits: map[string]int64{"default": 9}}
 //	upstream := httptest.NewServer(s)

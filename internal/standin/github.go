@@ -83,8 +83,8 @@ func (c *call) resource(i int) object {
 const maxNodes = 500_000
 
 // githubPoints returns the points of a query: the number of requests that its connections would
-// need, one for each parent object, divided by 100, at least 1. nodes is the maximum number of nodes
-// in the result. excess is the error of a connection with too many, or "".
+// need, one for each parent object, divided by 100, at least 1. nodes is the maximum number of
+// nodes in the result. excess is the error of a connection with too many, or "".
 func githubPoints(fields []field) (points, nodes int64, excess string) {
 	var requests int64
 	var walk func(fields []field, parents int64)

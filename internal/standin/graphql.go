@@ -201,8 +201,8 @@ func (c *call) shopifyGraph() {
 }
 
 // shopifyPoints returns the points of an operation: 1 for each object, 2 for each connection and
-// the points of its nodes, 0 for scalars, 10 for each mutation. A connection has as many nodes as it
-// requests, but at most rows.
+// the points of its nodes, 0 for scalars, 10 for each mutation. A connection has as many nodes as
+// it requests, but at most rows.
 func shopifyPoints(op operation, rows int64) int64 {
 	var sum func(fields []field) int64
 	sum = func(fields []field) (points int64) {

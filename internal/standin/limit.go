@@ -118,9 +118,9 @@ func (l Limit) period(t time.Time) (start, end time.Time) {
 	return start, start.AddDate(0, 1, 0)
 }
 
-// rate is a limit of a bucket, with its use. It either refills continuously, like a token bucket, or
-// is full again at the end of a window. A window of fixed length begins with the first request after
-// the previous window.
+// rate is a limit of a bucket, with its use. It either refills continuously, like a token bucket,
+// or is full again at the end of a window. A window of fixed length begins with the first request
+// after the previous window.
 type rate struct {
 	Limit
 	refills bool

@@ -62,8 +62,8 @@ func places(prefix string, lowest int, noEssentials bool) func(*call) {
 	}
 }
 
-// placeTier returns the tier of the most expensive field in the mask. "*" and fields that are not in
-// the spec are in the highest tier.
+// placeTier returns the tier of the most expensive field in the mask. "*" and fields that are not
+// in the spec are in the highest tier.
 func (c *call) placeTier(mask, prefix string, lowest int, noEssentials bool) int {
 	tier := lowest
 	for path := range strings.SplitSeq(mask, ",") {

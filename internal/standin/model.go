@@ -104,8 +104,8 @@ func (c *call) readRequest(needs string, least int64) generation {
 //	output  1 to 256, from a hash of the body, and never more than the request allows
 //
 // Markers anywhere in the text of a request set exact numbers: [[output:250]] for 250 tokens of
-// output, [[cached:100]] for 100 tokens of input read from a cache, [[written:50]] for 50 written to
-// it, [[search:2]] for two web searches, if the API has them, and [[reasoning:40]] for 40 hidden
+// output, [[cached:100]] for 100 tokens of input read from a cache, [[written:50]] for 50 written
+// to it, [[search:2]] for two web searches, if the API has them, and [[reasoning:40]] for 40 hidden
 // tokens of output. With [[expires:1]], the batch of the call expires before it.
 type generation struct {
 	model           string

@@ -38,8 +38,8 @@ func slackBucket(c *call, _ string) string {
 	}
 }
 
-// genericRoutes serve every path, and count requests and units. The client sets the units (?cost=7),
-// and the response reports them in X-Request-Cost.
+// genericRoutes serve every path, and count requests and units. The client sets the units
+// (?cost=7), and the response reports them in X-Request-Cost.
 var genericRoutes = []route{{".*", (*call).generic, ""}}
 
 func (c *call) generic() {

@@ -118,8 +118,8 @@ func (c *call) doc(name string, values object) object {
 	return filled
 }
 
-// fill returns a document in which values replace their names. It omits members whose names end in *
-// if the fault is no-usage, and members whose names end in ~ if they are empty.
+// fill returns a document in which values replace their names. It omits members with a trailing *
+// if the fault is no-usage, and those with a trailing ~ if they are empty.
 func (c *call) fill(document any, values object) any {
 	switch d := document.(type) {
 	case string:

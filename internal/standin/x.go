@@ -32,8 +32,8 @@ func (c *call) admitX(kind string, n int, more float64) {
 	c.admit(one(c.bucket("requests"), 1), paid(c.price(kind, int64(n))+more))
 }
 
-// xIDs returns the IDs of the objects in a response: those that the request names, a generated list,
-// or the one in the path.
+// xIDs returns the IDs of the objects in a response: those that the request names, a generated
+// list, or the one in the path.
 func (c *call) xIDs(which string) (ids []string) {
 	q := c.r.URL.Query()
 	switch which {

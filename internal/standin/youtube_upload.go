@@ -19,8 +19,8 @@ import (
 	"sync"
 )
 
-// media is the body of an upload. Only its digest and length are stored. It arrives with the metered
-// request or, in a resumable upload, with any number of later ones.
+// media is the body of an upload. Only its digest and length are stored. It arrives with the
+// metered request or, in a resumable upload, with any number of later ones.
 type media struct {
 	method   method
 	query    *query
@@ -73,8 +73,8 @@ func (c *call) failUpload(format string, args ...any) {
 	c.fail("badRequest", object{"what": fmt.Sprintf(format, args...)})
 }
 
-// resource returns the created resource. Its ID is a digest of the bytes, so that a client can check
-// that all of them arrived.
+// resource returns the created resource. Its ID is a digest of the bytes, so that a client can
+// check that all of them arrived.
 func (u *media) resource() any {
 	resource, ok := u.method.emptyAnswer().(object)
 	if !ok {

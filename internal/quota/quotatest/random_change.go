@@ -171,8 +171,8 @@ func (s *story) move() {
 	}
 }
 
-// jumpTo moves the clock to an exact boundary: a reset, the end of a hold or suspension, or the time
-// at which a charge leaves its window.
+// jumpTo moves the clock to an exact boundary: a reset, the end of a hold or suspension, or the
+// time at which a charge leaves its window.
 func (s *story) jumpTo() {
 	edges := []time.Time{s.clock.Now()}
 	for _, e := range s.ends {
