@@ -245,18 +245,35 @@ func TestReportIsQuiet(t *testing.T) {
 	}
 }
 
-// TestInterrupted: if a signal ends a command, its error names the signal and keeps the hint.
+// TestInterrupted: if a signal ends a command, its error names the signal and keeps the hint. It
+// keeps an exit code, and what else went wrong.
 func TestInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
-		cancel(errors.New("interrupt signal received"))
-		return Hint(fmt.Errorf("ledger not called: %w", ctx.Err()), "run it %s", "again")
-	}}
-	var out bytes.Buffer
-	code := (&Common{Stderr: &out}).Execute(ctx, root, nil)
-	if want := "prog: interrupt signal received\nhint: run it again\n"; code != 1 ||
-		out.String() != want {
-		t.Errorf("exit code %d: %q, want %q", code, out.String(), want)
+	canceled := context.Canceled
+	for _, tc := range []struct {
+		name string
+		err  error
+		code int
+		want string
+	}{
+		{"hint", Hint(fmt.Errorf("ledger not called: %w", canceled), "run it %s", "again"), 1,
+			"prog: interrupt signal received\nhint: run it again\n"},
+		{"code", &Coded{Code: 69, Err: fmt.Errorf("get: %w", canceled)}, 69,
+			"prog: get: context canceled\n"},
+		{"joined", errors.Join(canceled, errors.New("disk full")), 1,
+			"prog: context canceled\nprog: disk full\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error {
+				cancel(errors.New("interrupt signal received"))
+				return tc.err
+			}}
+			var out bytes.Buffer
+			code := (&Common{Stderr: &out}).Execute(ctx, root, nil)
+			if code != tc.code || out.String() != tc.want {
+				t.Errorf("exit code %d: %q, want %d: %q", code, out.String(), tc.code, tc.want)
+			}
+		})
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 		fmt.Sprintf(".FlagUsagesWrapped %d ", helpColumns)))
 	root.SetHelpFunc(printHelp)
 	err := run(ctx, root, args)
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // the cause names the signal
+	if isCanceled(err) && ctx.Err() != nil { // the cause names the signal
 		hinted, _ := errors.AsType[*HintError](err)
 		if err = context.Cause(ctx); hinted != nil {
 			err = Hint(err, "%s", hinted.Hint)
@@ -43,6 +43,15 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 		return reportJSON(c.Stderr, err)
 	}
 	return Report(c.Stderr, root.Name(), err)
+}
+
+// isCanceled reports whether err says only that its context was canceled. It does not if another
+// error is joined to that one, or if the command chose its exit code.
+func isCanceled(err error) bool {
+	if _, is := err.(*Coded); is || err == nil {
+		return false
+	}
+	return err == context.Canceled || isCanceled(errors.Unwrap(err))
 }
 
 func run(ctx context.Context, root *cobra.Command, args []string) error {

@@ -33,9 +33,10 @@ type Cell struct {
 
 // Row is a row of a table: names of columns and cells alternate, as in Row{"bucket", b.Name,
 // ">units", b.Units}. A name that begins with ">" aligns its column right. A Color in front applies
-// to all cells of the row without their own. A row may omit columns of the first one.
+// to all cells of the row without their own. A row may omit columns of the first one, and keeps
+// their order.
 //
-// A cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other values; a
+// In a table, a cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other values; a
 // nil *int64 is "-", a nil *string "".
 type Row []any
 
@@ -110,10 +111,16 @@ func (t *Table) add(item any, row Row) {
 			}
 			t.columns = append(t.columns, c)
 		}
-		for t.columns[len(l.cells)].Name != name {
+		for len(l.cells) < len(t.columns) && t.columns[len(l.cells)].Name != name {
 			l.cells = append(l.cells, "")
 		}
+		if len(l.cells) == len(t.columns) {
+			panic("the first row has no column " + name + ", or has it earlier")
+		}
 		l.cells = append(l.cells, row[i+1])
+	}
+	for len(l.cells) < len(t.columns) {
+		l.cells = append(l.cells, "")
 	}
 	t.lines = append(t.lines, l)
 }
@@ -189,9 +196,7 @@ func (t *Table) find(name string) *column {
 func (t *Table) width(c *column) int {
 	widest := max(Width(c.Name), c.WidthMin)
 	for _, row := range t.rows {
-		if c.Number <= len(row) {
-			widest = max(widest, Width(c.text(row)))
-		}
+		widest = max(widest, Width(c.text(row)))
 	}
 	if c.WidthMax > 0 {
 		widest = min(widest, c.WidthMax)
@@ -255,8 +260,8 @@ func (t *Table) render(colored bool) string {
 	}
 	for _, row := range t.rows {
 		var cells table.Row
-		for i := range min(len(row), len(t.columns)) {
-			cells = append(cells, paint(t.columns[i].text(row), row[i].Color))
+		for i, cell := range row {
+			cells = append(cells, paint(t.columns[i].text(row), cell.Color))
 		}
 		w.AppendRow(cells)
 	}

@@ -79,6 +79,28 @@ one       1,234  08:00Z
 	}
 }
 
+// TestRows: each row has a cell for every column, so that every line of CSV does.
+func TestRows(t *testing.T) {
+	table := new(Table)
+	table.Add(Row{"a", 1, "b", 2, "c", 3})
+	table.Add(Row{"b", 2})
+	for _, l := range table.lines {
+		if len(l.cells) != 3 {
+			t.Errorf("%v", l.cells)
+		}
+	}
+	for _, row := range []Row{{"d", 1}, {"b", 1, "a", 1}, {"a", 1, "a", 1}} {
+		func() {
+			defer func() {
+				if said := fmt.Sprint(recover()); !strings.Contains(said, "no column") {
+					t.Errorf("%v: panics with %s", row, said)
+				}
+			}()
+			table.Add(row)
+		}()
+	}
+}
+
 // TestContinued: the rows of a second Draw are aligned with those of the first.
 func TestContinued(t *testing.T) {
 	var out strings.Builder

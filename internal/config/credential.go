@@ -166,7 +166,7 @@ func (r *reader) bucket(name string, table *costs.Table, at grammar.Place) costs
 	}
 	whole, _ := table.Bucket(name)
 	switch {
-	case !knownBucket(name, table, at):
+	case !checkBucket(name, table, at):
 		return costs.Bucket{Name: name}
 	case whole.Name == name:
 		return whole

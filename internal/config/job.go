@@ -131,7 +131,7 @@ func (r *reader) ownJob(f fileJob, at grammar.Place) OwnJob {
 	table := r.cfg.Table(cred)
 	j.Cost = r.jobCosts(f.Cost, cred, at.Key("cost"))
 	if j.Max.Bucket != "" {
-		knownBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
+		checkBucket(j.Max.Bucket, table, at.Key("max").Key("bucket"))
 	}
 	if j.Pace != nil {
 		cred.Pace = j.Pace
@@ -149,7 +149,7 @@ func (r *reader) jobCosts(list []fileCost, cred Credential, at grammar.Place) (a
 		all.Method, all.Count, all.Learned = f.Method, cmp.Or(f.Count, 1), f.Learned
 		// 1 unit of a learned cost, until there is a history
 		costs := []quota.Cost{{Bucket: f.Bucket, Units: cmp.Or(f.Units, 1)}}
-		ok := f.Method != "" || knownBucket(f.Bucket, table, at.Key("bucket"))
+		ok := f.Method != "" || checkBucket(f.Bucket, table, at.Key("bucket"))
 		if f.Method != "" {
 			costs, all.Method, ok = methodCost(f, table, at)
 		}
@@ -200,7 +200,8 @@ func methodCost(f fileCost, table *costs.Table, at grammar.Place) (
 	return units, id, true
 }
 
-func knownBucket(name string, table *costs.Table, at grammar.Place) bool {
+// checkBucket reports whether the table has the bucket. If it has not, checkBucket adds the error.
+func checkBucket(name string, table *costs.Table, at grammar.Place) bool {
 	_, ok := table.Bucket(name)
 	if !ok && name != "" {
 		at.Add("no method draws on %q%s", words.Clip(name),

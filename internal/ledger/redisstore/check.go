@@ -99,6 +99,9 @@ func (s *Store) check(ctx context.Context, credential, bucket string, repair boo
 	} else if !c.listed {
 		c.Add("it is not in the list of buckets", "it is listed again", true)
 	}
+	if n := len(c.unreadSums); n > 0 {
+		c.Add(fmt.Sprintf("%d of its sums by label cannot be read", n), "they are deleted", true)
+	}
 	c.End(c.storedSums)
 	c.Unread(len(c.unread))
 	if c.repair && len(c.Findings) > 0 {
@@ -168,13 +171,13 @@ func (c *checked) readSums() {
 				if _, twice := c.sumsRead[name]; twice {
 					continue
 				}
+				c.sumsRead[name] = c.newest
 				start, labels, units, calls, err := parseSum(at, pair[0], pair[1])
 				if err != nil {
-					start, units = at, 1 // a value that no sum of entries has
 					c.unreadSums = append(c.unreadSums, name)
+					continue
 				}
 				c.storedSums.Add(start, labels, units, calls)
-				c.sumsRead[name] = c.newest
 			}
 		}
 	}
@@ -261,7 +264,7 @@ func (c *checked) checkEntries(began float64) {
 			if err != nil {
 				e = quota.LogEntry{}
 			}
-			if float64(e.At) > began {
+			if err == nil && float64(e.At) > began {
 				c.addLater(e)
 			}
 			now, is := c.CheckEntry(e, fmt.Sprintf("%v: %.64q", pair[1], pair[0]))
@@ -323,35 +326,35 @@ func (c *checked) finish() {
 	c.result, c.err = c.s.send(c.ctx, cmds, 0)
 }
 
-// finishSums corrects the sums that differ from those of the entries.
+// finishSums deletes the sums that cannot be read, and writes those that differ from the entries.
 func (c *checked) finishSums() {
 	for some := range slices.Chunk(c.unreadSums, maxPage) {
 		c.step(func(cmds *commands) {
 			for _, name := range some {
 				cmds.add("HDEL", sumsKey(c.Credential, c.Name, name.day), name.field)
-				c.storedSums.Add(name.day, "", -1, 0) // the value that readSums set
 			}
 		})
 	}
-	c.storedSums.Each(func(at int64, labels string, units, charges int64) {
-		c.Sums.Add(at, labels, -units, -charges)
-	})
-	c.Sums.DropZero()
-	some, n := quota.Tally{}, 0
-	write := func() {
-		c.step(func(cmds *commands) {
-			c.changes = changes{sums: some}
-			c.writeSums(cmds, true)
-		})
-		some, n = quota.Tally{}, 0
+	type sum struct {
+		key, field string
+		n          int64
 	}
-	c.Sums.Each(func(at int64, labels string, units, charges int64) {
-		some.Add(at, labels, units, charges)
-		if n++; n == maxPage {
-			write()
-		}
+	var wrong []sum
+	differing := c.Sums.Wrong(c.storedSums)
+	differing.Each(func(at int64, labels string, units, calls int64) {
+		key := sumsKey(c.Credential, c.Name, at)
+		wrong = append(wrong, sum{key, sumField(at, sumCalls, labels), calls},
+			sum{key, sumField(at, sumBeyond, labels), units - calls})
 	})
-	if n > 0 {
-		write()
+	for some := range slices.Chunk(wrong, maxPage) {
+		c.step(func(cmds *commands) {
+			for _, s := range some {
+				if s.n == 0 {
+					cmds.add("HDEL", s.key, s.field)
+				} else {
+					cmds.add("HSET", s.key, s.field, s.n)
+				}
+			}
+		})
 	}
 }

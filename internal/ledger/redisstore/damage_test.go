@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,37 @@ func TestLostListOfBuckets(t *testing.T) {
 	if err != nil || !slices.Equal(quota.BucketNames(all), parts) {
 		t.Errorf("listed: %+v, %v", all, err)
 	}
+}
+
+// TestDamagedSums: a repair restores each sum that was changed, whatever is there now, changes no
+// other sum, and deletes what is none.
+func TestDamagedSums(t *testing.T) {
+	t.Parallel()
+	_, l := clocked(t)
+	for _, labels := range []quota.Labels{nil, {"job": "x"}, {"job": "y"}} {
+		c := one("k", 3)
+		c.Labels = labels
+		allow(t, l, c)
+	}
+	sums := "quota:{k}:default:sums:" + start.UTC().Format(time.DateOnly)
+	whole := l.client.HGetAll(t.Context(), sums).Val()
+	at := start.UTC().Format("15:04")
+	for _, field := range []string{at + " calls job=x", at + " beyond job=x", at + " calls ",
+		at + " calls job=z", at + " c job=y", "24:00 calls job=y", "00:00 calls a b", "x"} {
+		for _, value := range []string{"abc", "7", "99999999999999999999", "9223372036854775807",
+			"-9223372036854775808"} {
+			must(t, l.client.HSet(t.Context(), sums, field, value))
+			if found := check(t, l, true); found == "" {
+				t.Errorf("%q is %s: found nothing", field, value)
+			}
+			sound(t, l)
+			if got := l.client.HGetAll(t.Context(), sums).Val(); !maps.Equal(got, whole) {
+				t.Fatalf("%q was %s: got %v, want %v", field, value, got, whole)
+			}
+		}
+	}
+	allow(t, l, one("k", 1))
+	sound(t, l)
 }
 
 // TestInterruptedRepair: a bucket denies after a repair that ended before all entries were written,

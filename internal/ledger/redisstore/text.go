@@ -155,9 +155,15 @@ func parseSum(dayStart int64, field, value string) (at int64, labels string, uni
 	if err != nil {
 		return 0, "", 0, 0, err
 	}
-	units, err = strconv.ParseInt(value, 10, 64)
+	if units, err = strconv.ParseInt(value, 10, 64); err != nil {
+		return 0, "", 0, 0, err
+	}
+	at = dayStart + int64(60*begin.Hour()+begin.Minute())*60_000_000
+	if what != sumCalls && what != sumBeyond || field != sumField(at, what, labels) {
+		return 0, "", 0, 0, errors.New("not the name of a sum")
+	}
 	if what == sumCalls {
 		calls = units
 	}
-	return dayStart + int64(60*begin.Hour()+begin.Minute())*60_000_000, labels, units, calls, err
+	return at, labels, units, calls, nil
 }
