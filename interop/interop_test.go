@@ -128,7 +128,7 @@ func run(t *testing.T, dir, name string, args ...string) []byte {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = time.Minute // for what its children print
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
