@@ -22,7 +22,7 @@ soak: tools
 
 # Packages that are tested without the race detector, which would find nothing in them and take up to
 # ten times as long: they start programs, which are built without it, or compute in one goroutine.
-UNRACED = . ./cmd/... ./deploy ./internal/costs/... ./internal/plan ./internal/report ./internal/schedule ./internal/share
+UNRACED = . ./cmd/... ./deploy ./internal/costs ./internal/plan ./internal/report ./internal/schedule ./internal/share
 
 ## check: run the linters and all tests, under the race detector where it can find something
 check: tools

@@ -23,13 +23,11 @@ share: quota schedule
 words:
 grammar: words
 sqlite:
-costs: . costs/formula grammar quota untrusted words
-costs/formula: quota
-costs/feed: costs costs/formula grammar untrusted words
+costs: . grammar quota untrusted words
 untrusted: quota
 notify: config plan quota report share untrusted words
 catalog: sqlite
-bill: costs costs/formula quota untrusted
+bill: costs quota untrusted
 ledger/redistest: lua
 ledger/queue:
 ledger/memstore: quota
@@ -86,9 +84,9 @@ var owners = []struct {
 	{"google.golang.org/api", "youtube", false},
 	{"golang.org/x/oauth2", "bill", false},
 	{"github.com/santhosh-tekuri/jsonschema", "grammar", false},
-	{"github.com/expr-lang/expr", "costs/formula", true},
+	{"github.com/expr-lang/expr", "costs", true},
 	{"github.com/go-json-experiment/json", "untrusted", true},
-	{"github.com/vektah/gqlparser", "costs/formula standin", true},
+	{"github.com/vektah/gqlparser", "costs standin", true},
 	{"github.com/danielgtaylor/huma", "serve", false},
 	{"github.com/modelcontextprotocol/go-sdk", "cmd/quotactl", true},
 	{"github.com/spf13/cobra", "cli cmd/quotactl cmd/ingestor", true},
@@ -197,7 +195,7 @@ func TestNoUpstreamIsSpecial(t *testing.T) {
 	imports := regexp.MustCompile(`(?ms)^import (?:\(.*?^\)|[^\n]*)$|"quotabudget[^"\n]*"`)
 	upstream := regexp.MustCompile(`(?i)\w*(?:youtube|openai|anthropic|github|shopify)\w*`)
 	all := packages(t)
-	for _, path := range strings.Fields("meter costs costs/formula costs/feed proxy") {
+	for _, path := range strings.Fields("meter costs proxy") {
 		for _, imported := range all[path].Deps {
 			if layer := layerName(imported); strings.HasPrefix(layer, "youtube") ||
 				strings.HasPrefix(layer, "standin") {

@@ -15,7 +15,7 @@ import (
 
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
-	"quotabudget/internal/costs/feed"
+	"quotabudget/internal/costs"
 )
 
 // fetchTimeout bounds the fetch of a feed.
@@ -27,7 +27,7 @@ func readFeed(ctx context.Context, source string) (data []byte, day string, err 
 		fetched, err := fetchFeed(ctx, source, "")
 		return fetched.Data, today(), err
 	}
-	data, err = config.ReadPipe(ctx, source, feed.MaxBytes)
+	data, err = config.ReadPipe(ctx, source, costs.MaxFeed)
 	if err != nil {
 		return nil, "", err
 	}
@@ -39,12 +39,12 @@ func readFeed(ctx context.Context, source string) (data []byte, day string, err 
 }
 
 // fetchFeed fetches a feed, unless it still has the ETag.
-func fetchFeed(ctx context.Context, address, etag string) (feed.Fetched, error) {
+func fetchFeed(ctx context.Context, address, etag string) (costs.FetchedFeed, error) {
 	where, err := url.Parse(address)
 	if err != nil {
-		return feed.Fetched{}, cli.Usagef("%w", err)
+		return costs.FetchedFeed{}, cli.Usagef("%w", err)
 	}
-	fetched, err := feed.Fetch(ctx, &http.Client{Timeout: fetchTimeout}, where, etag)
+	fetched, err := costs.FetchFeed(ctx, &http.Client{Timeout: fetchTimeout}, where, etag)
 	if err != nil {
 		err = &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf(
 			"cannot fetch prices from %s: %w; the rows stay as they are", where.Host, err)}
@@ -87,12 +87,12 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		return err
 	}
 	path := filepath.Join(cfg.StateDir, "feeds.json")
-	written := map[string]feed.Fetched{} // by list and URL: a change of the list's URL counts
+	written := map[string]costs.FetchedFeed{} // by list and URL: a change of the list's URL counts
 	if text, err := os.ReadFile(path); err == nil && cfg.StateDir != "" {
 		json.Unmarshal(text, &written) // if it is damaged, every feed is compared
 	}
 	var failed error
-	responses := map[string]feed.Fetched{} // by URL and ETag: several lists may have one feed
+	responses := map[string]costs.FetchedFeed{} // by URL and ETag: several lists may have one feed
 	changed := slices.DeleteFunc(lists, func(l *listFile) bool {
 		address, name := l.table.Feed.URL, l.path+" "+l.table.Feed.URL
 		request := address + " " + written[name].ETag

@@ -21,7 +21,6 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/feed"
 	"quotabudget/internal/words"
 )
 
@@ -64,8 +63,8 @@ func (f *importFlags) add(c *cobra.Command) {
 func (a *app) costsImport() *cobra.Command {
 	var f importFlags
 	c := a.Command("costs import", func(c *cobra.Command, args []string) error {
-		if f.format != "" && !slices.Contains(feed.Formats, f.format) {
-			return cli.Usagef("--format must be one of %s", strings.Join(feed.Formats, ", "))
+		if f.format != "" && !slices.Contains(costs.FeedFormats, f.format) {
+			return cli.Usagef("--format must be one of %s", strings.Join(costs.FeedFormats, ", "))
 		}
 		list, err := a.listFile(c.Context(), f)
 		if err != nil {
@@ -228,13 +227,13 @@ func (a *app) importFeeds(f importFlags, lists []*listFile) error {
 }
 
 func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
-	models, format, err := feed.Parse(l.data, l.table.Feed.Format, l.table.Feed.Providers...)
+	models, format, err := costs.ParseFeed(l.data, l.table.Feed.Format, l.table.Feed.Providers...)
 	if err != nil {
 		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are",
 			l.list.Upstream, err)
 	}
-	var accepted []feed.Difference
-	for _, d := range feed.Compare(l.list, l.table, models, format, l.day) {
+	var accepted []costs.Difference
+	for _, d := range costs.CompareFeed(l.list, l.table, models, format, l.day) {
 		if d.Own {
 			out.own = append(out.own, d.Row)
 		}
@@ -259,7 +258,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	if !f.write || len(accepted) == 0 {
 		return nil
 	}
-	next, err := feed.Rewrite(l.text, l.table, accepted, format,
+	next, err := costs.RewriteTable(l.text, l.table, accepted, format,
 		"the prices of the data set "+format, l.day)
 	if err == nil {
 		_, err = costs.ParseList(l.list.Upstream+".yaml", []byte(next), nil)

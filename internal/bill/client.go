@@ -20,7 +20,6 @@ import (
 	"golang.org/x/oauth2"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 )
@@ -105,8 +104,8 @@ func (c *Client) ask(ctx context.Context, m costs.Meter, from, until time.Time) 
 			return nil, err
 		}
 		pages = append(pages, page)
-		token, _ := formula.FindText(page, m.Next.Path)
-		more, _ := formula.Find(page, m.Next.More)
+		token, _ := untrusted.FindText(page, m.Next.Path)
+		more, _ := untrusted.Find(page, m.Next.More)
 		switch {
 		case m.Next.Path == "" || token == "" || m.Next.More != "" && more != true:
 			if c.answers == nil {

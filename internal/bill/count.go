@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
 )
 
 // Count is what the upstream has counted of a bucket.
@@ -31,18 +31,18 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 	for _, page := range pages {
 		parts := []any{page}
 		if m.Dated() {
-			parts = formula.Items(page, m.Periods.At)
-			if _, ok := formula.Find(page, m.Periods.At); !ok {
+			parts = untrusted.Items(page, m.Periods.At)
+			if _, ok := untrusted.Find(page, m.Periods.At); !ok {
 				return nil, unusable(m, "its response has no "+m.Periods.At)
 			}
 		}
 		for _, part := range parts {
 			p := period{rows: []any{part}}
 			if m.Rows != "" {
-				p.rows = formula.Items(part, m.Rows)
+				p.rows = untrusted.Items(part, m.Rows)
 			}
 			if m.Dated() {
-				text, _ := formula.FindText(part, m.Periods.Begin)
+				text, _ := untrusted.FindText(part, m.Periods.Begin)
 				at, _, ok := costs.ParseMoment(text, m.Periods.As)
 				if !ok {
 					return nil, unusable(m, "a period has no "+m.Periods.Begin)
@@ -50,7 +50,7 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 				p.begin = at
 			}
 			p.rows = slices.DeleteFunc(p.rows, func(row any) bool {
-				project, _ := formula.FindText(row, m.Project)
+				project, _ := untrusted.FindText(row, m.Project)
 				return m.Project != "" && c.Project != "" && project != c.Project
 			})
 			all = append(all, p)
@@ -82,7 +82,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		}
 		out.Known = out.Known || m.Dated()
 		for _, row := range p.rows {
-			if metric, _ := formula.FindText(row, m.Metric); m.Metric != "" && metric != bucket.Metric {
+			if metric, _ := untrusted.FindText(row, m.Metric); m.Metric != "" && metric != bucket.Metric {
 				continue
 			}
 			n, found, err := number(m, f, row)
@@ -92,7 +92,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 			if !found && m.Dated() {
 				return out, unusable(m, "a row has no "+strings.Join(f.Paths, " or "))
 			}
-			model, _ := formula.FindText(row, m.Model)
+			model, _ := untrusted.FindText(row, m.Model)
 			model, _, _ = strings.Cut(model, ", ")
 			out.Known = out.Known || found
 			sums[model] += n * f.Scale
@@ -114,8 +114,8 @@ const maxCount = 1 << 52
 // number adds up the numbers of a figure in a row. It returns false if there is none.
 func number(m costs.Meter, f costs.Figure, row any) (sum float64, found bool, err error) {
 	for _, path := range f.Paths {
-		for _, value := range formula.Values(row, path) {
-			text, ok := formula.FindText(map[string]any{"value": value}, "value")
+		for _, value := range untrusted.Values(row, path) {
+			text, ok := untrusted.FindText(map[string]any{"value": value}, "value")
 			if !ok && value == nil {
 				continue
 			}
@@ -151,7 +151,7 @@ func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now ti
 	if err != nil {
 		return nil, err
 	}
-	text, ok := formula.FindText(pages[0], f.End.Path)
+	text, ok := untrusted.FindText(pages[0], f.End.Path)
 	end, _, valid := costs.ParseMoment(text, f.End.As)
 	switch {
 	case !ok:

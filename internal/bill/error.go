@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/untrusted"
 )
 
@@ -77,7 +76,7 @@ func (c *Client) refusal(m costs.Meter, status int, body []byte) error {
 	said, _ := untrusted.Decode(body, bounds) // otherwise the status must do
 	first := func(paths []string) string {
 		for _, path := range paths {
-			if text := formula.FirstText(said, path); text != "" {
+			if text := untrusted.FirstText(said, path); text != "" {
 				return untrusted.Plain(c.hide(text))
 			}
 		}
@@ -87,8 +86,8 @@ func (c *Client) refusal(m costs.Meter, status int, body []byte) error {
 	if e.Reason = first(reasons); e.Reason == e.Message {
 		e.Reason = ""
 	}
-	details := append(formula.Values(said, "error.details.*.reason"),
-		formula.Values(said, "error.errors.*.reason")...)
+	details := append(untrusted.Values(said, "error.details.*.reason"),
+		untrusted.Values(said, "error.errors.*.reason")...)
 	switch {
 	case status >= 500 || status == http.StatusTooManyRequests:
 		e.Kind = Away

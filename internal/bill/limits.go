@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
 )
 
 // Limit is a limit that the upstream reports.
@@ -33,7 +33,7 @@ func (c *Client) Limits(ctx context.Context) (all []Limit, err error) {
 		for _, page := range pages {
 			rows := []any{page}
 			if m.Rows != "" {
-				rows = formula.Items(page, m.Rows)
+				rows = untrusted.Items(page, m.Rows)
 			}
 			for _, row := range rows {
 				for _, f := range m.Limits {
@@ -64,20 +64,20 @@ func (c *Client) can(m costs.Meter) bool {
 // limit reads a limit in a row. It returns false if there is none that the price list knows.
 func (c *Client) limit(m costs.Meter, f costs.Figure, row any) (l Limit, ok bool, err error) {
 	l = Limit{Bucket: f.Bucket, Window: f.Window, Units: -1}
-	if unit, _ := formula.FindText(row, "unit"); f.Unit != "" && unit != f.Unit {
+	if unit, _ := untrusted.FindText(row, "unit"); f.Unit != "" && unit != f.Unit {
 		return l, false, nil
 	}
 	if f.Bucket == "" {
-		metric, _ := formula.FindText(row, m.Metric)
+		metric, _ := untrusted.FindText(row, m.Metric)
 		bucket, known := c.Table.BucketOfMetric(metric)
 		if l.Bucket = bucket.Name; !known {
 			return l, false, nil
 		}
 	}
-	if model, _ := formula.FindText(row, m.Model); model != "" {
+	if model, _ := untrusted.FindText(row, m.Model); model != "" {
 		l.Bucket = c.Table.PartOf(l.Bucket, model)
 	}
-	if text, _ := formula.FindText(row, f.Paths[0]); text == "-1" && len(f.Paths) == 1 {
+	if text, _ := untrusted.FindText(row, f.Paths[0]); text == "-1" && len(f.Paths) == 1 {
 		return l, true, nil
 	}
 	n, ok, err := number(m, f, row)
@@ -89,7 +89,7 @@ func (c *Client) limit(m costs.Meter, f costs.Figure, row any) (l Limit, ok bool
 		l.Units = f.Tiers[i]
 	}
 	if f.Rate != "" {
-		rate, _ := formula.FindText(row, f.Rate)
+		rate, _ := untrusted.FindText(row, f.Rate)
 		if l.Window, err = quota.ParseWindow(fmt.Sprintf("restoring %s/1s", rate), ""); err != nil {
 			return l, false, unusable(m, f.Rate+" is not a rate")
 		}

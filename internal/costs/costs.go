@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -144,31 +143,6 @@ type Source struct {
 	Text   string
 }
 
-// PriceTable is a table of figures or words, such as the prices of a token by model.
-type PriceTable struct {
-	Name string
-	formula.Table
-	Feed     Feed
-	warn     string            // fact whose unlisted values are reported; or ""
-	defaults map[string]figure // by column; a word is another column
-}
-
-// Feed is the data set that the rows of a table come from.
-type Feed struct {
-	URL       string
-	Format    string
-	Providers []string // the upstream's names in feeds; default its name
-}
-
-// Usual returns the default figure of a column that a row omits, if it has one.
-func (t PriceTable) Usual(column string, row map[string]float64) (number float64, ok bool) {
-	usual, ok := t.defaults[column]
-	if number = usual.number; ok && usual.word != "" {
-		number, ok = row[usual.word]
-	}
-	return number, ok
-}
-
 // At returns the table with the prices of a day such as 2026-12-01.
 func (t *Table) At(day string) *Table {
 	view := *t
@@ -183,16 +157,6 @@ func (t *Table) Day() string {
 
 // Tables lists the tables of the list.
 func (t *Table) Tables() []PriceTable { return t.tables }
-
-// On returns the rows that are valid on a day.
-func (t PriceTable) On(day string) []formula.Row {
-	return slices.DeleteFunc(slices.Clone(t.Rows), func(r formula.Row) bool {
-		later := func(other formula.Row) bool {
-			return other.Key == r.Key && other.Since > r.Since && other.Counts(day)
-		}
-		return !r.Counts(day) || slices.ContainsFunc(t.Rows, later)
-	})
-}
 
 // Source returns the source of that name.
 func (t *Table) Source(name string) Source { return t.Sources[name] }

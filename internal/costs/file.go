@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
@@ -119,7 +118,7 @@ type fileMethod struct {
 	Take, Settle, Failed formulas
 	Hold                 entries[holding]
 	Usage, Events        []string
-	Free                 *formula.Formula
+	Free                 *formula
 	Lapse                quota.Lapse
 	TTL                  time.Duration
 	Lines                *calls
@@ -140,7 +139,7 @@ type fileProfile struct {
 type entries[T any] []entry[T]
 
 // formulas are expressions by bucket, or by the names that other expressions use.
-type formulas = entries[*formula.Formula]
+type formulas = entries[*formula]
 
 type entry[T any] struct {
 	key   string

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strings"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 )
@@ -21,11 +20,11 @@ import (
 // calls locates the calls inside one request: lines of the file in its body or of an earlier
 // upload, or items of a list.
 type calls struct {
-	File  *formula.Formula // name of an uploaded file in the response
-	Sent  *formula.Formula // name of a file that was sent before
-	List  string           // path of a list in the body
-	Route *formula.Formula // route of an item: POST /v1/chat
-	Body  string           // path of the body in an item
+	File  *formula // name of an uploaded file in the response
+	Sent  *formula // name of a file that was sent before
+	List  string   // path of a list in the body
+	Route *formula // route of an item: POST /v1/chat
+	Body  string   // path of the body in an item
 }
 
 // Lines adds up the maximum cost of several calls in one request.
@@ -74,7 +73,7 @@ func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) 
 	}
 	if m.lines.List != "" {
 		lines := newLines()
-		for _, item := range formula.Items(body, m.lines.List) {
+		for _, item := range untrusted.Items(body, m.lines.List) {
 			text, err := json.Marshal(item)
 			if err != nil {
 				return lines, err
@@ -83,7 +82,7 @@ func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) 
 		}
 		return lines, nil
 	}
-	name, err := m.lines.Sent.String(formula.Env{"body": body})
+	name, err := m.lines.Sent.String(variables{"body": body})
 	switch {
 	case err != nil:
 		return Lines{}, err
@@ -170,10 +169,10 @@ func (t *Table) addCall(l *Lines, spec *calls, item any, size int) {
 
 // priceCall adds the maximum cost of a call.
 func (t *Table) priceCall(l *Lines, spec *calls, item any, size int) error {
-	route, err := spec.Route.String(formula.Env{"item": item})
+	route, err := spec.Route.String(variables{"item": item})
 	verb, path, ok := strings.Cut(route, " ")
 	to, err2 := url.ParseRequestURI(path)
-	body, found := formula.Find(item, spec.Body)
+	body, found := untrusted.Find(item, spec.Body)
 	if err != nil || !ok || err2 != nil || !found {
 		return errors.New("it names no call")
 	}
@@ -214,7 +213,7 @@ func (t *Table) FileName(method string, answer []byte) string {
 	if !m.File() || err != nil {
 		return ""
 	}
-	env := formula.Env{}
+	env := variables{}
 	answerNames(env, http.StatusOK, nil, doc, len(answer))
 	name, _ := m.lines.File.String(env)
 	return name

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
@@ -90,7 +89,7 @@ func (t *Table) HasModels() bool {
 
 // PartOf returns the part of a split bucket that calls of a model are charged to, or the bucket.
 func (t *Table) PartOf(bucket, model string) string {
-	b, env := t.bucketNamed(bucket), formula.Env{formula.Day: t.Day(), modelFact: model}
+	b, env := t.bucketNamed(bucket), variables{dayVariable: t.Day(), modelFact: model}
 	for _, f := range t.facts {
 		if f.name == modelFact || !slices.Contains(b.Split, f.name) {
 			continue
@@ -105,7 +104,7 @@ func (t *Table) PartOf(bucket, model string) string {
 
 // ModelName returns the name of a model without its date, as the label priced begins with it.
 func ModelName(model string) string {
-	return partLetters(formula.Undated(strings.ToLower(model)))
+	return partLetters(undated(strings.ToLower(model)))
 }
 
 // fileMeter is a Meter as written in a list.

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 )
@@ -146,7 +145,7 @@ func (o *Observation) one(name string, data []byte) bool {
 	if fails {
 		o.refused = o.quote.table.refusal(o.status, o.header, data, maps.Clone(o.quote.env))
 	}
-	kind, _ := formula.FindText(o.doc, "type")
+	kind, _ := untrusted.FindText(o.doc, "type")
 	name = cmp.Or(name, kind)
 	if len(rules.events) > 0 && name != "" && !slices.Contains(rules.events, name) {
 		return true
@@ -193,7 +192,7 @@ func (o *Observation) Close() Outcome {
 	return out
 }
 
-func (o *Observation) refusal(env formula.Env) *Refusal {
+func (o *Observation) refusal(env variables) *Refusal {
 	t := o.quote.table
 	if o.status == http.StatusNotModified || o.status < 300 && !t.refusesSuccess() {
 		return nil
@@ -223,7 +222,7 @@ func (o *Observation) Early() []Lesson {
 
 // lessons returns what the response reports about the buckets, and its unreadable values. For a
 // split bucket, the report is about the part that the request was charged to.
-func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []string) {
+func (o *Observation) lessons(doc any, env variables) (all []Lesson, unread []string) {
 	for _, rule := range o.quote.table.Learn {
 		part, charged := o.quote.names[rule.Bucket]
 		if !charged && len(o.quote.table.bucketNamed(rule.Bucket).Split) > 0 ||
@@ -241,7 +240,7 @@ func (o *Observation) lessons(doc any, env formula.Env) (all []Lesson, unread []
 }
 
 // lesson returns what a response reports about the limit, and the values that cannot be read.
-func (l learning) lesson(h http.Header, doc any, env formula.Env) (learned Lesson,
+func (l learning) lesson(h http.Header, doc any, env variables) (learned Lesson,
 	unread []string) {
 	var wrong [4]string
 	var ok, usedOK bool
@@ -272,7 +271,7 @@ func (p place) String() string {
 
 // settle sets the usage of the call. If the response does not report it, settle uses the maximum:
 // with an estimate, a caller could pay less than the upstream bills.
-func (o *Observation) settle(out *Outcome, env formula.Env) {
+func (o *Observation) settle(out *Outcome, env variables) {
 	rules := o.quote.rules
 	if rules == nil {
 		out.Costs = slices.Clone(o.quote.Costs)
@@ -315,7 +314,7 @@ var (
 )
 
 // truth returns the units that the call took from a bucket.
-func (o *Observation) truth(held quota.Cost, env formula.Env) (int64, error) {
+func (o *Observation) truth(held quota.Cost, env variables) (int64, error) {
 	rules, whole := o.quote.rules, quota.WholeOf(held.Bucket)
 	f := rules.settles[whole]
 	if o.status >= 400 {
@@ -359,7 +358,7 @@ func (o *Observation) missing(err error) []string {
 	case o.events != nil && o.events.tooLong > 0:
 		return []string{fmt.Sprintf("an event is longer than %d bytes", maxEvent)}
 	}
-	if missing, ok := err.(*formula.MissingError); ok {
+	if missing, ok := err.(*missingError); ok {
 		return missing.Paths
 	}
 	return []string{err.Error()}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
@@ -40,7 +39,7 @@ type Quote struct {
 
 	table *Table
 	rules *rules            // nil if the price is known
-	env   formula.Env       // variables from the request
+	env   variables         // variables from the request
 	names map[string]string // names of the parts, by bucket
 }
 
@@ -108,13 +107,13 @@ func (u Unlisted) Name() string { return partName(u.Value) }
 
 // unlisted returns the facts in env, or the named fact, that have no row in the tables of the
 // price.
-func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
+func (q *Quote) unlisted(env variables, fact string) (all []Unlisted) {
 	for _, p := range q.table.tables {
 		if p.warn == "" || fact != "" && fact != p.warn || q.rules == nil || !q.rules.use(p.Name) {
 			continue
 		}
 		value, _ := env[p.warn].(string)
-		day, _ := env[formula.Day].(string)
+		day, _ := env[dayVariable].(string)
 		if _, listed, _ := p.Find(value, day); !listed && value != "" {
 			all = append(all, Unlisted{p.Name, p.warn, words.Clip(value)})
 		}
@@ -124,7 +123,7 @@ func (q *Quote) unlisted(env formula.Env, fact string) (all []Unlisted) {
 
 // useResponse replaces facts of the request by facts of the response, which names the billed model.
 // A name without a row does not replace one with a row, because it may be another spelling.
-func (q *Quote) useResponse(env formula.Env, out *Outcome) {
+func (q *Quote) useResponse(env variables, out *Outcome) {
 	for _, f := range q.table.facts {
 		asked, used := env[f.name].(string)
 		if !used || f.Response == nil {
@@ -184,7 +183,7 @@ func (q *Quote) Held() []quota.Cost {
 // calls with the same price are known, it returns the call's maximum.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
-	for name := range formula.Quantiles() {
+	for name := range quantiles() {
 		q.env[name] = math.Inf(1)
 	}
 	maximum := h.Most
@@ -218,7 +217,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 // learn adds the quantiles that a hold uses to the environment. It returns false if one is not
 // known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
-	for name, percentile := range formula.Quantiles() {
+	for name, percentile := range quantiles() {
 		if !h.Estimate.Uses(name) {
 			continue
 		}
@@ -240,7 +239,7 @@ func (q *Quote) keep() {
 	for _, c := range q.Costs {
 		held[quota.WholeOf(c.Bucket)] = float64(c.Units)
 	}
-	for name := range formula.Quantiles() {
+	for name := range quantiles() {
 		delete(q.env, name)
 	}
 	for _, n := range q.table.numbers {

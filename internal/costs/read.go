@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"quotabudget"
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
@@ -21,7 +20,7 @@ import (
 // schemas returns the schemas of a list and of an index of lists.
 var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 	formats := grammar.Formats{
-		"path": formula.CheckPath,
+		"path": checkPath,
 		"name": quota.CheckName,
 		"window": func(text string) error {
 			_, err := quota.ParseWindow(text, "")
@@ -48,7 +47,7 @@ type reader struct {
 	metrics map[string]string // buckets by their metrics
 	places  map[string]int    // indexes of the table's buckets, by name
 	shapes  map[string]string // methods by the shapes of their routes
-	scope   formula.Scope     // names that every expression may use
+	scope   scope             // names that every expression may use
 	failed  formulas          // default price of a failed call
 	splits  []string          // names of the facts, including invalid ones
 	names   map[string]bool   // that expressions use
@@ -63,7 +62,7 @@ func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.P
 	r := &reader{file: file, shipped: p.shipped, table: f.Table, failed: f.Failed,
 		names: map[string]bool{}, metrics: map[string]string{}, places: map[string]int{},
 		shapes: map[string]string{},
-		scope:  formula.Scope{Tables: map[string]formula.Table{}}}
+		scope:  scope{Tables: map[string]PriceTable{}}}
 	t := &r.table
 	t.Upstream, t.profiles, t.listed = name, map[string]profile{}, map[string]Method{}
 	if t.Endpoint == "" && len(t.Hosts) > 0 {
@@ -82,7 +81,7 @@ func (p *parser) read(name string, f *fileList, file *grammar.File, at grammar.P
 	for i, e := range f.Numbers {
 		at := at.Key("numbers").Pair(i)
 		if r.free(e.key, at) {
-			if r.compile(&e.value, formula.Request, formula.Number, at); e.value != nil {
+			if r.compile(&e.value, scopeRequest, resultNumber, at); e.value != nil {
 				t.numbers = append(t.numbers, e)
 			}
 		}
@@ -147,8 +146,7 @@ func window(text, zone string, at grammar.Place) (w quota.Window) {
 }
 
 // compile binds an expression to the names that it may use. If it is invalid, it becomes nil.
-func (r *reader) compile(f **formula.Formula, kind formula.Kind, result formula.Result,
-	at grammar.Place) {
+func (r *reader) compile(f **formula, kind scopeKind, result resultType, at grammar.Place) {
 	if *f == nil {
 		return
 	}
@@ -183,9 +181,9 @@ func checkUntil(text string) error {
 // fact is a property of a call that determines its bucket part or its price, such as the model.
 type fact struct {
 	name    string
-	Request *formula.Formula // value in the request
+	Request *formula // value in the request
 	// Response is the value in the response, or nil. It replaces the value in the request.
-	Response *formula.Formula
+	Response *formula
 }
 
 // UnmarshalYAML reads an expression, or {request, response}.
@@ -209,8 +207,8 @@ func (r *reader) fact(name string, f fact, at grammar.Place) {
 	if f.Response != nil {
 		request = at.Key("request")
 	}
-	r.compile(&f.Request, formula.Request, formula.Text, request)
-	r.compile(&f.Response, formula.Answer, formula.Text, at.Key("response"))
+	r.compile(&f.Request, scopeRequest, resultText, request)
+	r.compile(&f.Response, scopeAnswer, resultText, at.Key("response"))
 	if f.name = name; f.Request != nil {
 		r.table.facts = append(r.table.facts, f)
 	}
@@ -218,7 +216,7 @@ func (r *reader) fact(name string, f fact, at grammar.Place) {
 
 // free reports whether a name is still unused in expressions, and adds a problem if not.
 func (r *reader) free(name string, at grammar.Place) bool {
-	if wordForm.MatchString(name) && !r.names[name] && !formula.Reserved(name) {
+	if wordForm.MatchString(name) && !r.names[name] && !reserved(name) {
 		r.names[name] = true
 		return true
 	}

@@ -9,7 +9,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
@@ -23,14 +22,14 @@ type errorForm struct {
 		Name, Domain string // keys of an item
 	}
 	Found  entries[found]
-	Metric *formula.Formula // the upstream's name of the exhausted bucket
-	Since  *formula.Formula // when the upstream's window began
+	Metric *formula // the upstream's name of the exhausted bucket
+	Since  *formula // when the upstream's window began
 }
 
 // items locates the objects at a path that meet a condition; nil is no condition.
 type items struct {
 	At    string
-	Where *formula.Formula
+	Where *formula
 }
 
 // found is a named object in expressions: the value at Take in the first of the items.
@@ -42,7 +41,7 @@ type found struct {
 // learning is a rule for what responses report about a bucket.
 type learning struct {
 	Bucket, Source, Timezone string
-	Where                    *formula.Formula
+	Where                    *formula
 	Window                   string // of the limit
 
 	Limit, Used, Remaining, Reset place
@@ -51,8 +50,8 @@ type learning struct {
 }
 
 // formulas returns the rule's expressions. Some are nil.
-func (l learning) formulas() []*formula.Formula {
-	return []*formula.Formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
+func (l learning) formulas() []*formula {
+	return []*formula{l.Where, l.Limit.units, l.Used.units, l.Remaining.units}
 }
 
 // place locates a value in a response: in a header, at a path in its JSON, or by an expression.
@@ -62,7 +61,7 @@ type place struct {
 	As           Form
 
 	scalar yaml.Node // the place as written, if it is not a mapping
-	units  *formula.Formula
+	units  *formula
 	after  time.Duration // fixed duration
 }
 
@@ -75,7 +74,7 @@ func (p *place) UnmarshalYAML(n *yaml.Node) error {
 // refusing is a rule for responses that refuse a call.
 type refusing struct {
 	Status         statuses // empty: any from 300 on
-	Where          *formula.Formula
+	Where          *formula
 	Kind           Kind
 	As             string
 	Bucket, Source string
@@ -108,23 +107,23 @@ func (s *statuses) UnmarshalYAML(n *yaml.Node) error {
 func (r *reader) errorForm(form *errorForm, at grammar.Place) {
 	for i := range form.Reasons {
 		w := &form.Reasons[i]
-		r.compile(&w.Where, formula.Item, formula.Condition, at.Key("reasons").Item(i).Key("where"))
+		r.compile(&w.Where, scopeItem, resultCondition, at.Key("reasons").Item(i).Key("where"))
 		w.Name, w.Domain = cmp.Or(w.Name, "reason"), cmp.Or(w.Domain, "domain")
 	}
 	for i := range form.Found {
 		e, at := &form.Found[i], at.Key("found").Pair(i)
 		r.free(e.key, at)
-		r.compile(&e.value.Where, formula.Item, formula.Condition, at.Key("where"))
+		r.compile(&e.value.Where, scopeItem, resultCondition, at.Key("where"))
 		r.scope.Found = append(r.scope.Found, e.key)
 	}
-	r.compile(&form.Metric, formula.Refused, formula.Text, at.Key("metric"))
-	r.compile(&form.Since, formula.Refused, formula.Text, at.Key("since"))
+	r.compile(&form.Metric, scopeRefused, resultText, at.Key("metric"))
+	r.compile(&form.Since, scopeRefused, resultText, at.Key("since"))
 }
 
 func (r *reader) learning(l *learning, at grammar.Place) {
 	r.knownBucket(l.Bucket, at.Key("bucket"))
 	r.source(l.Source, at.Key("source"))
-	r.compile(&l.Where, formula.Answer, formula.Condition, at.Key("where"))
+	r.compile(&l.Where, scopeAnswer, resultCondition, at.Key("where"))
 	l.window = window(l.Window, l.Timezone, at.Key("window"))
 	r.amount(&l.Limit, at.Key("limit"))
 	r.amount(&l.Used, at.Key("used"))
@@ -139,15 +138,15 @@ func (r *reader) amount(p *place, at grammar.Place) {
 	case p.scalar.ShortTag() == "!!str" && headerForm.MatchString(text):
 		p.Header = text
 	default:
-		p.units = &formula.Formula{Text: text}
-		r.compile(&p.units, formula.Answer, formula.Number, at)
+		p.units = &formula{Text: text}
+		r.compile(&p.units, scopeAnswer, resultNumber, at)
 	}
 }
 
 func (r *reader) refusing(rule *refusing, before []refusing, at grammar.Place) {
 	r.knownBucket(rule.Bucket, at.Key("bucket"))
 	r.source(rule.Source, at.Key("source"))
-	r.compile(&rule.Where, formula.Refused, formula.Condition, at.Key("where"))
+	r.compile(&rule.Where, scopeRefused, resultCondition, at.Key("where"))
 	rule.window = rule.Until.scalar.Value == "window"
 	rule.Until.after, _ = time.ParseDuration(rule.Until.scalar.Value) // otherwise a place
 	if slices.ContainsFunc(before, func(b refusing) bool { return b.covers(*rule) }) {

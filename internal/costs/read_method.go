@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
@@ -30,9 +29,9 @@ func (r *reader) method(id string, f fileMethod, at, list grammar.Place) {
 	}
 	if m.lines = f.Lines; m.lines != nil {
 		at := at.Key("lines")
-		r.compile(&m.lines.File, formula.Answer, formula.Text, at.Key("file"))
-		r.compile(&m.lines.Sent, formula.Request, formula.Text, at.Key("sent"))
-		r.compile(&m.lines.Route, formula.Item, formula.Text, at.Key("route"))
+		r.compile(&m.lines.File, scopeAnswer, resultText, at.Key("file"))
+		r.compile(&m.lines.Sent, scopeRequest, resultText, at.Key("sent"))
+		r.compile(&m.lines.Route, scopeItem, resultText, at.Key("route"))
 	}
 	if f.Cost != nil {
 		m.Costs = r.costs(f.Cost, at.Key("cost"))
@@ -56,7 +55,7 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	for _, e := range f.Take {
 		terms[e.key] = &Term{Bucket: e.key}
 	}
-	for _, a := range r.amounts(f.Take, formula.Request, at.Key("take")) {
+	for _, a := range r.amounts(f.Take, scopeRequest, at.Key("take")) {
 		terms[a.key].Take = a.value.Text
 		p.takes = append(p.takes, a)
 		if units, err := a.value.Units(nil); a.value.Constant() && err == nil {
@@ -78,9 +77,9 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 		if h.Most != nil {
 			estimate = at.Key("estimate")
 		}
-		r.compile(&h.Estimate, formula.Hold, formula.Number, estimate)
-		r.compile(&h.Most, formula.Request, formula.Number, at.Key("most"))
-		r.compile(&h.Certain, formula.Request, formula.Number, at.Key("certain"))
+		r.compile(&h.Estimate, scopeHold, resultNumber, estimate)
+		r.compile(&h.Most, scopeRequest, resultNumber, at.Key("most"))
+		r.compile(&h.Certain, scopeRequest, resultNumber, at.Key("certain"))
 		if h.Estimate != nil {
 			p.holds = append(p.holds, h)
 			terms[e.key].Hold = h.Estimate.Text
@@ -95,12 +94,12 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 	} else {
 		p.failed = r.truth(r.failed, terms, list.Key("failed"), false)
 	}
-	r.compile(&p.free, formula.Answer, formula.Condition, at.Key("free"))
+	r.compile(&p.free, scopeAnswer, resultCondition, at.Key("free"))
 	if p.async != nil {
 		at := at.Key("async")
-		r.compile(&p.async.Poll, formula.Answer, formula.Text, at.Key("poll"))
-		r.compile(&p.async.Done, formula.Answer, formula.Condition, at.Key("done"))
-		r.compile(&p.async.Results, formula.Answer, formula.Text, at.Key("results"))
+		r.compile(&p.async.Poll, scopeAnswer, resultText, at.Key("poll"))
+		r.compile(&p.async.Done, scopeAnswer, resultCondition, at.Key("done"))
+		r.compile(&p.async.Results, scopeAnswer, resultText, at.Key("results"))
 	}
 	r.sortCosts(m.Costs)
 	for _, term := range terms {
@@ -113,9 +112,9 @@ func (r *reader) rules(m *Method, f fileMethod, at, list grammar.Place) *rules {
 // truth reads the expressions for the usage of a call, by bucket. A method's own expressions may
 // only name buckets that it takes or holds.
 func (r *reader) truth(list formulas, terms map[string]*Term, at grammar.Place,
-	own bool) map[string]*formula.Formula {
-	all := map[string]*formula.Formula{}
-	for _, a := range r.amounts(list, formula.Answer, at) {
+	own bool) map[string]*formula {
+	all := map[string]*formula{}
+	for _, a := range r.amounts(list, scopeAnswer, at) {
 		if terms[a.key] != nil {
 			all[a.key] = a.value
 		} else if own {
@@ -126,11 +125,11 @@ func (r *reader) truth(list formulas, terms map[string]*Term, at grammar.Place,
 }
 
 // amounts compiles expressions by bucket, and omits invalid ones.
-func (r *reader) amounts(list formulas, kind formula.Kind, at grammar.Place) (all formulas) {
+func (r *reader) amounts(list formulas, kind scopeKind, at grammar.Place) (all formulas) {
 	for _, e := range list {
 		at := at.Key(e.key)
 		r.knownBucket(e.key, at)
-		if r.compile(&e.value, kind, formula.Number, at); e.value != nil {
+		if r.compile(&e.value, kind, resultNumber, at); e.value != nil {
 			all = append(all, e)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/words"
 )
@@ -27,8 +26,8 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 		return
 	}
 	r.source(f.Source, at.Key("source"))
-	t := tableReader{r, PriceTable{name, formula.Table{Columns: f.Columns, Prompt: f.Prompt,
-		Dearest: f.Unknown == "dearest"}, f.Feed, f.Warn, f.Defaults}}
+	t := tableReader{r, PriceTable{Name: name, Columns: f.Columns, Prompt: f.Prompt,
+		Dearest: f.Unknown == "dearest", Feed: f.Feed, warn: f.Warn, defaults: f.Defaults}}
 	for i, column := range f.Columns {
 		if !wordForm.MatchString(column) || slices.Contains(rowKeys, column) {
 			at.Key("columns").Item(i).Add("%q cannot be used as a name", words.Clip(column))
@@ -38,7 +37,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 		t.rows(strings.ToLower(e.key), f.Source, e.value, at.Key("rows").Pair(i))
 	}
 	t.check(at)
-	r.scope.Tables[name] = t.Table
+	r.scope.Tables[name] = t.PriceTable
 	r.table.tables = append(r.table.tables, t.PriceTable)
 }
 
@@ -55,9 +54,9 @@ func (t *tableReader) check(at grammar.Place) {
 	for i, column := range t.Prompt {
 		require(column, at.Key("prompt").Item(i))
 	}
-	t.Words = slices.ContainsFunc(t.Rows, func(row formula.Row) bool { return row.Word != "" })
-	number := func(row formula.Row) bool { return row.Word == "" }
-	always := func(row formula.Row) bool { return row.Since+row.Until == "" }
+	t.Words = slices.ContainsFunc(t.Rows, func(row Row) bool { return row.Word != "" })
+	number := func(row Row) bool { return row.Word == "" }
+	always := func(row Row) bool { return row.Since+row.Until == "" }
 	switch {
 	case t.Dearest && !slices.ContainsFunc(t.Rows, always):
 		at.Key("unknown").Add("dearest needs a row without since and until")
@@ -73,7 +72,7 @@ func (t *tableReader) rows(key, source string, rows []fileRow, at grammar.Place)
 	since := ""
 	for i, f := range rows {
 		at := at.Item(i)
-		row := formula.Row{Key: key, Since: f.Since, Until: f.Until,
+		row := Row{Key: key, Since: f.Since, Until: f.Until,
 			Source: cmp.Or(f.Source, source)}
 		switch {
 		case len(t.Columns) > 0 && f.figure == nil:
@@ -97,7 +96,7 @@ func (t *tableReader) rows(key, source string, rows []fileRow, at grammar.Place)
 }
 
 // columns reads a row with a figure for each column, and its bands.
-func (t *tableReader) columns(row *formula.Row, f fileRow, at grammar.Place) {
+func (t *tableReader) columns(row *Row, f fileRow, at grammar.Place) {
 	row.Figures = t.complete(f.Figures, at)
 	for _, length := range at.Key("above").Keys() {
 		at := at.Key("above").Key(length)
@@ -108,9 +107,9 @@ func (t *tableReader) columns(row *formula.Row, f fileRow, at grammar.Place) {
 		longer := map[string]float64{}
 		maps.Copy(longer, f.Figures)
 		maps.Copy(longer, f.Above[length])
-		row.Bands = append(row.Bands, formula.Band{Above: above, Figures: t.complete(longer, at)})
+		row.Bands = append(row.Bands, Band{Above: above, Figures: t.complete(longer, at)})
 	}
-	slices.SortFunc(row.Bands, func(a, b formula.Band) int { return cmp.Compare(a.Above, b.Above) })
+	slices.SortFunc(row.Bands, func(a, b Band) int { return cmp.Compare(a.Above, b.Above) })
 }
 
 // complete returns the figures of a row with the defaults of omitted columns.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 )
@@ -30,7 +29,7 @@ func (o *Observation) parse(data []byte) bool {
 	}
 	o.doc = doc
 	for _, path := range o.quote.table.Zeros {
-		formula.FillZero(doc, path)
+		untrusted.FillZero(doc, path)
 	}
 	return true
 }
@@ -49,7 +48,7 @@ func (o *Observation) addUsage() {
 // their first report at its end. It returns whether there was any value.
 func (o *Observation) addUsageOf(doc any, paths []string) (found bool) {
 	for _, path := range paths {
-		for _, at := range formula.Values(doc, path) {
+		for _, at := range untrusted.Values(doc, path) {
 			object, ok := at.(map[string]any)
 			if !ok {
 				object = map[string]any{path[strings.LastIndexByte(path, '.')+1:]: at}
@@ -100,7 +99,7 @@ func withoutNegatives(value any) any {
 
 // names returns the variables of the response, and the variables of the request that settling
 // needs.
-func (o *Observation) names() formula.Env {
+func (o *Observation) names() variables {
 	env := maps.Clone(o.quote.env)
 	answerNames(env, o.status, o.header, o.doc, o.size)
 	env["usage"] = nil
@@ -194,10 +193,10 @@ type Refusal struct {
 
 // async describes calls that continue after their response. A later response reports the end.
 type async struct {
-	Poll    *formula.Formula // path of the request that polls the call
-	Done    *formula.Formula // true if the response reports the end
-	Results *formula.Formula // path of the results, one per line; or nil
-	Lapse   time.Duration    // of the hold, from the response on
+	Poll    *formula      // path of the request that polls the call
+	Done    *formula      // true if the response reports the end
+	Results *formula      // path of the results, one per line; or nil
+	Lapse   time.Duration // of the hold, from the response on
 	Headers map[string]string
 }
 
@@ -267,7 +266,7 @@ func (q Quote) Save() Saved {
 	s := Saved{Quote: q, Facts: map[string]string{}, Names: q.names}
 	s.Query, _ = q.env["query"].(map[string]string)
 	s.Path, _ = q.env["path"].(map[string]string)
-	s.Day, _ = q.env[formula.Day].(string)
+	s.Day, _ = q.env[dayVariable].(string)
 	for _, f := range q.table.facts {
 		if text, ok := q.env[f.name].(string); ok {
 			s.Facts[f.name] = text
@@ -284,7 +283,7 @@ func (t *Table) Resume(s Saved) (Quote, error) {
 	}
 	q := s.Quote
 	q.table, q.rules, q.names = t, m.rules, s.Names
-	q.env = formula.Env{formula.Day: s.Day, methodFact: s.Method, "query": s.Query, "path": s.Path}
+	q.env = variables{dayVariable: s.Day, methodFact: s.Method, "query": s.Query, "path": s.Path}
 	for name, fact := range s.Facts {
 		q.env[name] = fact
 	}

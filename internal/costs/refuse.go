@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 	"quotabudget/internal/words"
@@ -19,7 +18,7 @@ import (
 // Refusal classifies a response by the first rule of the list that applies. It returns nil for a
 // status below 300 without a rule. Conditions on the request are false here.
 func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
-	env := formula.Env{formula.Day: t.Day(), methodFact: "", "query": map[string]string{},
+	env := variables{dayVariable: t.Day(), methodFact: "", "query": map[string]string{},
 		"path": map[string]string{}, "held": map[string]float64{}, "usage": nil}
 	for _, f := range t.facts {
 		env[f.name] = ""
@@ -27,7 +26,7 @@ func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
 	return t.refusal(status, h, body, env)
 }
 
-func (t *Table) refusal(status int, h http.Header, body []byte, env formula.Env) *Refusal {
+func (t *Table) refusal(status int, h http.Header, body []byte, env variables) *Refusal {
 	said := t.Errors.read(body)
 	said.fill(env, status, h, len(body))
 	for _, rule := range t.Refusals {
@@ -67,7 +66,7 @@ func (t *Table) readsAnswers() bool {
 }
 
 // refused returns the refusal that the rule makes of the response.
-func (t *Table) refused(rule refusing, said said, env formula.Env, h http.Header) *Refusal {
+func (t *Table) refused(rule refusing, said said, env variables, h http.Header) *Refusal {
 	r := said.refusal(rule.Kind)
 	r.As = rule.As
 	if rule.Kind != Exhausted && rule.Kind != Throttled {
@@ -93,7 +92,7 @@ type said struct {
 	doc     any
 	message string
 	own     bool // the message is the API's, not a web page's or a front end's
-	reasons []formula.Reason
+	reasons []reason
 	word    string
 	found   map[string]any
 	cut     bool // the JSON ends too early
@@ -108,14 +107,14 @@ func (s said) refusal(kind Kind) *Refusal {
 }
 
 // fill adds the reason and the response to the variables of expressions.
-func (s said) fill(env formula.Env, status int, h http.Header, size int) {
+func (s said) fill(env variables, status int, h http.Header, size int) {
 	says := func(words ...string) bool {
-		return slices.ContainsFunc(s.reasons, func(r formula.Reason) bool {
+		return slices.ContainsFunc(s.reasons, func(r reason) bool {
 			return slices.Contains(words, r.Reason)
 		})
 	}
 	only := func(words ...string) bool {
-		return !slices.ContainsFunc(s.reasons, func(r formula.Reason) bool {
+		return !slices.ContainsFunc(s.reasons, func(r reason) bool {
 			return !slices.Contains(words, r.Reason)
 		})
 	}
@@ -131,16 +130,16 @@ func (s said) fill(env formula.Env, status int, h http.Header, size int) {
 }
 
 // answerNames adds a response to the variables of expressions.
-func answerNames(env formula.Env, status int, h http.Header, doc any, size int) {
+func answerNames(env variables, status int, h http.Header, doc any, size int) {
 	env["status"], env["answer"], env["answer_bytes"] = status, doc, size
 	env["header"] = lineOf(h)
 	env["count"] = func(path string) any {
-		if before, ok := formula.Counted(path); ok {
-			if _, found := formula.Find(doc, before); !found {
+		if before, ok := counted(path); ok {
+			if _, found := untrusted.Find(doc, before); !found {
 				return nil // the list of resources does not exist
 			}
 		}
-		return float64(formula.Count(doc, path))
+		return float64(untrusted.Count(doc, path))
 	}
 }
 
@@ -153,7 +152,7 @@ func lineOf(h http.Header) func(name string) string {
 // read reads the reason in an error body by the rules of the list. A message may repeat the
 // caller's words, so a body in another form, or an ambiguous one, has no reason.
 func (form errorForm) read(body []byte) said {
-	s := said{reasons: []formula.Reason{}, found: map[string]any{}}
+	s := said{reasons: []reason{}, found: map[string]any{}}
 	for _, f := range form.Found {
 		s.found[f.key] = map[string]any{}
 	}
@@ -191,26 +190,26 @@ func (form errorForm) read(body []byte) said {
 // look finds the message, the reasons and the objects in the response's JSON.
 func (form errorForm) look(s *said) {
 	for _, path := range form.Message {
-		if s.message = formula.FirstText(s.doc, path); s.message != "" {
+		if s.message = untrusted.FirstText(s.doc, path); s.message != "" {
 			s.own = true
 			break
 		}
 	}
 	if form.Word != "" {
-		s.word = formula.FirstText(s.doc, form.Word)
+		s.word = untrusted.FirstText(s.doc, form.Word)
 	}
 	for _, w := range form.Reasons {
 		for _, item := range w.in(s.doc) {
-			if name := formula.FirstText(item, w.Name); name != "" {
-				s.reasons = append(s.reasons, formula.Reason{Reason: name,
-					Domain: formula.FirstText(item, w.Domain)})
+			if name := untrusted.FirstText(item, w.Name); name != "" {
+				s.reasons = append(s.reasons, reason{Reason: name,
+					Domain: untrusted.FirstText(item, w.Domain)})
 			}
 		}
 	}
 	for _, f := range form.Found {
 		for _, item := range f.value.in(s.doc) {
 			if f.value.Take != "" {
-				item, _ = formula.Find(item, f.value.Take)
+				item, _ = untrusted.Find(item, f.value.Take)
 			}
 			if object, ok := item.(map[string]any); ok {
 				s.found[f.key] = object
@@ -225,11 +224,11 @@ func (form errorForm) look(s *said) {
 func (i items) in(doc any) (all []any) {
 	objects := []any{doc}
 	if i.At != "" {
-		objects = formula.Items(doc, i.At)
+		objects = untrusted.Items(doc, i.At)
 	}
 	for _, item := range objects {
 		_, object := item.(map[string]any)
-		if object && (i.Where == nil || i.Where.Holds(formula.Env{"item": item})) {
+		if object && (i.Where == nil || i.Where.Holds(variables{"item": item})) {
 			all = append(all, item)
 		}
 	}
@@ -259,7 +258,7 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 
 // amount returns the number at the place, false if there is none, and the text there if it is
 // unreadable.
-func (p place) amount(h http.Header, doc any, env formula.Env, part limitPart) (
+func (p place) amount(h http.Header, doc any, env variables, part limitPart) (
 	n int64, unread string, ok bool) {
 	if p.units != nil {
 		value, err := p.units.Value(env)
@@ -301,7 +300,7 @@ func (p place) text(h http.Header, doc any) (string, bool) {
 	if p.Path == "" {
 		return "", false
 	}
-	return formula.FindText(doc, p.Path)
+	return untrusted.FindText(doc, p.Path)
 }
 
 // titleForm matches the title of a page.

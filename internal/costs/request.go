@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/untrusted"
 	"quotabudget/internal/words"
@@ -24,7 +23,7 @@ const maxBody = 32 << 20
 
 // request returns the variables of a request that the method uses. Its body is doc, of size bytes.
 func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Lines) (
-	formula.Env, error) {
+	variables, error) {
 	query := map[string]string{}
 	for name, values := range r.URL.Query() {
 		query[name] = strings.Join(values, ",")
@@ -37,9 +36,9 @@ func (t *Table) request(m Method, r *http.Request, doc any, size int, lines Line
 			break
 		}
 	}
-	env := formula.Env{formula.Day: t.Day(), methodFact: m.ID, "query": query, "path": path,
+	env := variables{dayVariable: t.Day(), methodFact: m.ID, "query": query, "path": path,
 		"header": lineOf(r.Header), "body_bytes": size, "body": doc,
-		"count": func(path string) any { return float64(formula.Count(doc, path)) },
+		"count": func(path string) any { return float64(untrusted.Count(doc, path)) },
 		"lines": lines.names()}
 	facts := append(t.factsOfAnswers(), m.facts...)
 	for _, f := range t.facts {
@@ -169,11 +168,11 @@ type PriceError struct {
 // of the list, and no values.
 func (e *PriceError) Error() string {
 	what := e.Err.Error()
-	if missing, ok := e.Err.(*formula.MissingError); ok {
+	if missing, ok := e.Err.(*missingError); ok {
 		what = inWords(missing.Paths) + " is missing"
-	} else if unlisted, ok := e.Err.(*formula.RowError); ok {
+	} else if unlisted, ok := e.Err.(*rowError); ok {
 		what = fmt.Sprintf("the price list has no %s for %q", unlisted.Table, words.Clip(unlisted.Key))
-	} else if wrong, ok := e.Err.(*formula.ValueError); ok && len(wrong.Reads) > 0 {
+	} else if wrong, ok := e.Err.(*valueError); ok && len(wrong.Reads) > 0 {
 		what = fmt.Sprintf("its price depends on %s, and with what is there it is no number from "+
 			"0 to %s", inWords(wrong.Reads), words.Count(quota.MaxUnits))
 	}
@@ -186,7 +185,7 @@ func (e *PriceError) Formula() string {
 	if fact, ok := e.Err.(*factError); ok {
 		return fmt.Sprintf("%s: %v", fact.name, fact.err)
 	}
-	if wrong, ok := errors.AsType[*formula.ValueError](e.Err); ok {
+	if wrong, ok := errors.AsType[*valueError](e.Err); ok {
 		return fmt.Sprintf("%s: %v", e.Bucket, wrong)
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/grammar"
 	"quotabudget/internal/quota"
 )
@@ -17,11 +16,11 @@ import (
 type rules struct {
 	takes   formulas // known before the call
 	holds   []holding
-	settles map[string]*formula.Formula // usage, by bucket
-	failed  map[string]*formula.Formula // usage of a failed call
-	usage   []string                    // paths of the object usage in expressions
-	events  []string                    // events of a stream with the usage; empty: any
-	free    *formula.Formula
+	settles map[string]*formula // usage, by bucket
+	failed  map[string]*formula // usage of a failed call
+	usage   []string            // paths of the object usage in expressions
+	events  []string            // events of a stream with the usage; empty: any
+	free    *formula
 	async   *async // or nil
 	lapse   quota.Lapse
 	ttl     time.Duration
@@ -30,7 +29,7 @@ type rules struct {
 // vary reports whether the price differs from call to call.
 func (p *rules) vary() bool {
 	return len(p.holds) > 0 || p.free != nil ||
-		slices.ContainsFunc(p.takes, func(e entry[*formula.Formula]) bool {
+		slices.ContainsFunc(p.takes, func(e entry[*formula]) bool {
 			return !e.value.Constant()
 		})
 }
@@ -38,7 +37,7 @@ func (p *rules) vary() bool {
 // use reports whether the price of a call depends on a table.
 func (p *rules) use(table string) bool {
 	return slices.ContainsFunc(p.holds, func(h holding) bool {
-		return anyUses([]*formula.Formula{h.Estimate, p.settles[h.bucket]}, table)
+		return anyUses([]*formula{h.Estimate, p.settles[h.bucket]}, table)
 	})
 }
 
@@ -46,7 +45,7 @@ func (p *rules) use(table string) bool {
 // it; Certain is its lower bound, or nil if unknown.
 type holding struct {
 	bucket                  string
-	Estimate, Most, Certain *formula.Formula
+	Estimate, Most, Certain *formula
 }
 
 // UnmarshalYAML reads an estimate, or {estimate, most, certain}.
@@ -57,7 +56,7 @@ func (h *holding) UnmarshalYAML(n *yaml.Node) error {
 
 // estimates reports whether it may hold less than the upper bound.
 func (h holding) estimates() bool {
-	return h.Most != nil || h.Estimate.Uses(slices.Collect(maps.Keys(formula.Quantiles()))...)
+	return h.Most != nil || h.Estimate.Uses(slices.Collect(maps.Keys(quantiles()))...)
 }
 
 // Defaults of a method.
@@ -95,7 +94,7 @@ func (t *Table) needs(m *Method) {
 
 // formulas returns the expressions of a method's price that are evaluated on the request and on the
 // response. Some are nil.
-func (m *Method) formulas() (request, response []*formula.Formula) {
+func (m *Method) formulas() (request, response []*formula) {
 	if m.lines != nil {
 		request = append(request, m.lines.Sent)
 	}
@@ -109,7 +108,7 @@ func (m *Method) formulas() (request, response []*formula.Formula) {
 	for _, h := range p.holds {
 		request = append(request, h.Estimate, h.Most, h.Certain)
 	}
-	response = slices.AppendSeq([]*formula.Formula{p.free}, maps.Values(p.settles))
+	response = slices.AppendSeq([]*formula{p.free}, maps.Values(p.settles))
 	if p.async != nil {
 		response = append(response, p.async.Poll, p.async.Done, p.async.Results)
 	}
@@ -118,7 +117,7 @@ func (m *Method) formulas() (request, response []*formula.Formula) {
 
 // factsOfAnswers returns the facts that any method needs to read or report its responses.
 func (t *Table) factsOfAnswers() (facts []string) {
-	used := []*formula.Formula{t.Errors.Metric, t.Errors.Since}
+	used := []*formula{t.Errors.Metric, t.Errors.Since}
 	for _, l := range t.Learn {
 		used = append(used, l.formulas()...)
 	}
@@ -135,8 +134,8 @@ func (t *Table) factsOfAnswers() (facts []string) {
 }
 
 // anyUses reports whether one of the expressions refers to one of the names.
-func anyUses(all []*formula.Formula, names ...string) bool {
-	return slices.ContainsFunc(all, func(f *formula.Formula) bool {
+func anyUses(all []*formula, names ...string) bool {
+	return slices.ContainsFunc(all, func(f *formula) bool {
 		return f != nil && f.Uses(names...)
 	})
 }

@@ -1,4 +1,5 @@
-// Package untrusted reads JSON from outside within bounds, and extracts plain text from messages.
+// Package untrusted reads JSON from outside within bounds, finds values in it by path, and extracts
+// plain text from messages.
 package untrusted
 
 import (

@@ -1,4 +1,4 @@
-package formula_test
+package costs
 
 import (
 	"encoding/json"
@@ -8,33 +8,32 @@ import (
 	"strings"
 	"testing"
 
-	"quotabudget/internal/costs/formula"
 	"quotabudget/internal/quota"
 )
 
-func scope(kind formula.Kind) formula.Scope {
-	return formula.Scope{Kind: kind, Facts: []string{"model"}, Found: []string{"detail"},
-		Tables: map[string]formula.Table{
-			"price": {Rows: []formula.Row{{Key: "*", Number: 15}, {Key: "small*", Number: 1},
+func scopeOf(kind scopeKind) scope {
+	return scope{Kind: kind, Facts: []string{"model"}, Found: []string{"detail"},
+		Tables: map[string]PriceTable{
+			"price": {Rows: []Row{{Key: "*", Number: 15}, {Key: "small*", Number: 1},
 				{Key: "small-2", Number: 0.25}}},
-			"class": {Words: true, Rows: []formula.Row{{Key: "small*", Word: "small"}}},
+			"class": {Words: true, Rows: []Row{{Key: "small*", Word: "small"}}},
 		}}
 }
 
-func compile(text string, scope formula.Scope, result formula.Result) (*formula.Formula, error) {
-	f := &formula.Formula{Text: text}
+func bind(text string, scope scope, result resultType) (*formula, error) {
+	f := &formula{Text: text}
 	f.Bind(scope, result)
 	return f, f.Check()
 }
 
-// env is the request of the tests.
-func env(t testing.TB, body string) formula.Env {
+// envOf returns a request with a body.
+func envOf(t testing.TB, body string) variables {
 	t.Helper()
 	var doc any
 	if err := json.Unmarshal([]byte(body), &doc); err != nil {
 		t.Fatal(err)
 	}
-	return formula.Env{"body": doc, "body_bytes": len(body),
+	return variables{"body": doc, "body_bytes": len(body),
 		"answer": doc, "answer_bytes": len(body),
 		"usage": doc, "item": doc, "model": "small-2", "method": "a.b", "status": 200,
 		"query":  map[string]string{"origins": "a|b|c"},
@@ -65,12 +64,12 @@ func TestUnits(t *testing.T) {
 		{`body.text contains "b" ? 1 : 0`, 1}, {"0", 0},
 		{`graphql_points({"query": "{a(first:100){b(first:100){c(first:1){id}}}}"})`, 101},
 	} {
-		f, err := compile(c.text, scope(formula.Hold), formula.Number)
+		f, err := bind(c.text, scopeOf(scopeHold), resultNumber)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		if got, err := f.Units(env(t, body)); err != nil || got != c.want {
+		if got, err := f.Units(envOf(t, body)); err != nil || got != c.want {
 			t.Errorf("%s is %d, %v; want %d", c.text, got, err, c.want)
 		}
 	}
@@ -90,7 +89,7 @@ func TestUnitsThatAreNone(t *testing.T) {
 		"body.list": "body.list", "sum(body.max, #)": "body.max",
 		`graphql_points(body)`: "its body has no query",
 	} {
-		f, err := compile(text, scope(formula.Hold), formula.Number)
+		f, err := bind(text, scopeOf(scopeHold), resultNumber)
 		if err != nil && text == `class("big")` {
 			continue
 		}
@@ -98,20 +97,20 @@ func TestUnitsThatAreNone(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got, err := f.Units(env(t, body)); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := f.Units(envOf(t, body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is %d, %v; want %s", text, got, err, want)
 		}
 	}
 }
 
-// TestMissing: the error names missing paths, except optional ones.
-func TestMissing(t *testing.T) {
-	f, err := compile("usage.a + usage.b.c + (usage.d ?? 0)", scope(formula.Answer), formula.Number)
+// TestMissingPaths: the error names missing paths, except optional ones.
+func TestMissingPaths(t *testing.T) {
+	f, err := bind("usage.a + usage.b.c + (usage.d ?? 0)", scopeOf(scopeAnswer), resultNumber)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.Units(env(t, `{"a":1,"b":{}}`))
-	missing, ok := errors.AsType[*formula.MissingError](err)
+	_, err = f.Units(envOf(t, `{"a":1,"b":{}}`))
+	missing, ok := errors.AsType[*missingError](err)
 	if !ok || !slices.Equal(missing.Paths, []string{"usage.b.c"}) {
 		t.Errorf("%v", err)
 	}
@@ -119,35 +118,35 @@ func TestMissing(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct {
-		kind       formula.Kind
+		kind       scopeKind
 		text, want string
 	}{
-		{formula.Request, "bodi.max", "unknown name bodi"},
-		{formula.Request, "p95", "unknown name p95"},
-		{formula.Request, "answer.x", "unknown name answer"},
-		{formula.Answer, "body.x", "unknown name body"},
-		{formula.Answer, "p95", "unknown name p95"},
-		{formula.Item, "status", "unknown name status"},
-		{formula.Request, `"ten"`, "expected float64, but got string"},
-		{formula.Request, "model", "expected float64, but got string"},
-		{formula.Request, "true", "expected float64, but got bool"},
-		{formula.Request, "body.a +", "unexpected token EOF"},
-		{formula.Request, "rate(model)", "unknown name rate"},
-		{formula.Request, "header(5)", "cannot use"},
-		{formula.Request, `now().Unix()`, "now"},
-		{formula.Request, `body.x matches "(a+)+" ? 1 : 0`, "operator matches is not available"},
-		{formula.Request, `len(1..1000000000)`, "operator .. is not available"},
-		{formula.Request, `2 ** 10`, "operator ** is not available"},
-		{formula.Request, `let x = body.a; x`, "let is not available"},
-		{formula.Request, `sum(body.a, len(body.b))`, "body is used inside a predicate"},
-		{formula.Request, `sum(body.a, len(split(header("x"), ",")))`,
+		{scopeRequest, "bodi.max", "unknown name bodi"},
+		{scopeRequest, "p95", "unknown name p95"},
+		{scopeRequest, "answer.x", "unknown name answer"},
+		{scopeAnswer, "body.x", "unknown name body"},
+		{scopeAnswer, "p95", "unknown name p95"},
+		{scopeItem, "status", "unknown name status"},
+		{scopeRequest, `"ten"`, "expected float64, but got string"},
+		{scopeRequest, "model", "expected float64, but got string"},
+		{scopeRequest, "true", "expected float64, but got bool"},
+		{scopeRequest, "body.a +", "unexpected token EOF"},
+		{scopeRequest, "rate(model)", "unknown name rate"},
+		{scopeRequest, "header(5)", "cannot use"},
+		{scopeRequest, `now().Unix()`, "now"},
+		{scopeRequest, `body.x matches "(a+)+" ? 1 : 0`, "operator matches is not available"},
+		{scopeRequest, `len(1..1000000000)`, "operator .. is not available"},
+		{scopeRequest, `2 ** 10`, "operator ** is not available"},
+		{scopeRequest, `let x = body.a; x`, "let is not available"},
+		{scopeRequest, `sum(body.a, len(body.b))`, "body is used inside a predicate"},
+		{scopeRequest, `sum(body.a, len(split(header("x"), ",")))`,
 			"header is used inside a predicate"},
-		{formula.Request, `repeat("a", 1000000000)`, "repeat"},
-		{formula.Request, strings.Repeat("1+", 400) + "1", "node"},
-		{formula.Request, strings.Repeat("1+", 1400) + "1", "must have at most 2000"},
-		{formula.Request, "", "unexpected token EOF"},
+		{scopeRequest, `repeat("a", 1000000000)`, "repeat"},
+		{scopeRequest, strings.Repeat("1+", 400) + "1", "node"},
+		{scopeRequest, strings.Repeat("1+", 1400) + "1", "must have at most 2000"},
+		{scopeRequest, "", "unexpected token EOF"},
 	} {
-		if _, err := compile(c.text, scope(c.kind), formula.Number); err == nil ||
+		if _, err := bind(c.text, scopeOf(c.kind), resultNumber); err == nil ||
 			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.40s: %v, want %s", c.text, err, c.want)
 		}
@@ -155,8 +154,8 @@ func TestCompileRefuses(t *testing.T) {
 }
 
 func TestConditionsAndTexts(t *testing.T) {
-	e := env(t, `{"error":{"code":"spent","n":5}}`)
-	e["reasons"] = []formula.Reason{{"a", ""}, {"KEY_BAD", "global"}}
+	e := envOf(t, `{"error":{"code":"spent","n":5}}`)
+	e["reasons"] = []reason{{"a", ""}, {"KEY_BAD", "global"}}
 	e["says"] = func(words ...string) bool { return slices.Contains(words, "a") }
 	e["only"] = func(words ...string) bool { return false }
 	e["message"], e["cut"], e["detail"] = "10 per day", false, map[string]any{"unit": "1/d/x"}
@@ -170,7 +169,7 @@ func TestConditionsAndTexts(t *testing.T) {
 		`detail.no == nil`:                                             true, `answer.error.n startsWith "5"`: false, `not cut`: true,
 		`answer.error.code in ["spent", "x"] and not only("a")`: true,
 	} {
-		f, err := compile(text, scope(formula.Refused), formula.Condition)
+		f, err := bind(text, scopeOf(scopeRefused), resultCondition)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := f.Holds(e); got != want {
@@ -182,7 +181,7 @@ func TestConditionsAndTexts(t *testing.T) {
 		"class(model)": "small", "body.error": "an error", `query.none`: "", "body.a ?? body.b": "",
 		"len(body.no)": "", "class(body.error.n)": "an error", "[1]": "an error",
 	} {
-		f, err := compile(text, scope(formula.Request), formula.Text)
+		f, err := bind(text, scopeOf(scopeRequest), resultText)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got, err := f.String(e); got != want && (err == nil || want != "an error") {
@@ -200,11 +199,11 @@ func FuzzNumber(f *testing.F) {
 		if !json.Valid([]byte(body)) {
 			return
 		}
-		number, err := compile(text, scope(formula.Hold), formula.Number)
+		number, err := bind(text, scopeOf(scopeHold), resultNumber)
 		if err != nil {
 			return
 		}
-		if units, err := number.Units(env(t, body)); err == nil &&
+		if units, err := number.Units(envOf(t, body)); err == nil &&
 			(units < 0 || units > quota.MaxUnits) {
 			t.Errorf("%s of %s is %d", text, body, units)
 		}

@@ -1,4 +1,4 @@
-package formula
+package costs
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/vektah/gqlparser/v2/ast"
-	"github.com/vektah/gqlparser/v2/parser"
+	graphql "github.com/vektah/gqlparser/v2/parser"
 )
 
 // Bounds of a query. The first is GitHub's; the others limit the time for a hostile query.
@@ -53,7 +53,7 @@ func operation(r graphQL) (string, error) {
 
 // parseQuery parses the query, and finds the requested operation.
 func parseQuery(r graphQL) (*ast.QueryDocument, *ast.OperationDefinition, error) {
-	doc, err := parser.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxQueryTokens)
+	doc, err := graphql.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxQueryTokens)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the GraphQL query cannot be read: %w", err)
 	}

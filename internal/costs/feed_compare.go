@@ -1,4 +1,4 @@
-package feed
+package costs
 
 import (
 	"cmp"
@@ -7,9 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/formula"
 )
 
 // columnNames maps columns of a table to their names in feeds.
@@ -35,24 +32,24 @@ type Difference struct {
 	replaced      string              // Since of the replaced row
 }
 
-// Compare returns the changes that a feed would make to a table of a list, the largest first.
+// CompareFeed returns the changes that a feed would make to a table of a list, the largest first.
 // Source is the feed's name in the list, and day the date of its prices. Rows of a newer source
 // stay.
-func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, day string) (
+func CompareFeed(list *Table, table PriceTable, models []FeedModel, source, day string) (
 	all []Difference) {
 	c := comparison{table: table, source: source, today: list.Day()}
-	newer := func(r formula.Row) bool { return r.Source != source && list.Source(r.Source).Date > day }
+	newer := func(r Row) bool { return r.Source != source && list.Source(r.Source).Date > day }
 	byRow := c.byRow(models)
 	inFeed := map[string]bool{}
 	for _, m := range models {
 		keys := []string{m.ID}
-		if undated := formula.Undated(m.ID); byRow[undated].ID == m.ID {
-			keys[0] = undated
+		if name := undated(m.ID); byRow[name].ID == m.ID {
+			keys[0] = name
 		}
 		for _, name := range m.Names {
 			inFeed[name] = true
 			// a row with a date is there because its figures differ
-			if formula.Undated(name) == name && !slices.Contains(keys, name) &&
+			if undated(name) == name && !slices.Contains(keys, name) &&
 				c.has(name, anyRow) && byRow[name].ID == "" {
 				keys = append(keys, name)
 			}
@@ -75,8 +72,8 @@ func Compare(list *costs.Table, table costs.PriceTable, models []Model, source, 
 }
 
 // model returns the changes from today on by the prices of a model.
-func (c comparison) model(key string, m Model) (all []Difference) {
-	var before formula.Row // after the previous price
+func (c comparison) model(key string, m FeedModel) (all []Difference) {
+	var before Row // after the previous price
 	listed := false
 	for i, p := range m.Prices {
 		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
@@ -95,16 +92,16 @@ func (c comparison) model(key string, m Model) (all []Difference) {
 }
 
 type comparison struct {
-	table         costs.PriceTable
+	table         PriceTable
 	source, today string
 }
 
 // byRow returns the model for each row without a date: the model of that name, else the newest one
 // with a date appended.
-func (c comparison) byRow(models []Model) map[string]Model {
-	all := map[string]Model{}
+func (c comparison) byRow(models []FeedModel) map[string]FeedModel {
+	all := map[string]FeedModel{}
 	for _, m := range models {
-		if key := formula.Undated(m.ID); all[key].ID != key {
+		if key := undated(m.ID); all[key].ID != key {
 			all[key] = m
 		}
 	}
@@ -113,20 +110,20 @@ func (c comparison) byRow(models []Model) map[string]Model {
 			all[m.ID] = m
 		}
 	}
-	maps.DeleteFunc(all, func(key string, _ Model) bool { return !c.has(key, anyRow) })
+	maps.DeleteFunc(all, func(key string, _ FeedModel) bool { return !c.has(key, anyRow) })
 	return all
 }
 
-func (c comparison) has(key string, matches func(formula.Row) bool) bool {
-	return slices.ContainsFunc(c.table.Rows, func(r formula.Row) bool {
+func (c comparison) has(key string, matches func(Row) bool) bool {
+	return slices.ContainsFunc(c.table.Rows, func(r Row) bool {
 		return r.Key == key && matches(r)
 	})
 }
 
-func anyRow(formula.Row) bool { return true }
+func anyRow(Row) bool { return true }
 
 // rowOf returns the row of a key that is valid on a day.
-func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
+func (c comparison) rowOf(key, day string) (row Row, ok bool) {
 	for _, r := range c.table.Rows {
 		if r.Key == key && r.Counts(day) {
 			row, ok = r, true
@@ -136,11 +133,11 @@ func (c comparison) rowOf(key, day string) (row formula.Row, ok bool) {
 }
 
 // compare returns the difference between a price of the feed and the list's row.
-func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (d Difference,
+func (c comparison) compare(key string, row Row, listed bool, p FeedPrice) (d Difference,
 	differs bool) {
 	if !listed {
 		after := c.newRow(p)
-		same, found := c.rowOf(formula.Undated(key), c.today)
+		same, found := c.rowOf(undated(key), c.today)
 		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
 			return d, false // without the main prices, or the same row applies
 		}
@@ -184,11 +181,11 @@ func (c comparison) compare(key string, row formula.Row, listed bool, p Price) (
 }
 
 // row returns the row of the list with the difference.
-func (d Difference) row(before formula.Row) formula.Row {
+func (d Difference) row(before Row) Row {
 	before.Key, before.Figures, before.Bands = d.Row, d.After, nil
 	before.Since = max(before.Since, d.Since)
 	for _, above := range slices.Sorted(maps.Keys(d.Bands)) {
-		before.Bands = append(before.Bands, formula.Band{Above: above, Figures: d.Bands[above]})
+		before.Bands = append(before.Bands, Band{Above: above, Figures: d.Bands[above]})
 	}
 	return before
 }
@@ -222,7 +219,7 @@ func (c comparison) merged(row, feed figures) figures {
 
 // newRow returns the figures of a row that the table lacks, or nil without the main prices. For a
 // price that the feed lacks, it uses the highest ratio to the input in other rows.
-func (c comparison) newRow(p Price) figures {
+func (c comparison) newRow(p FeedPrice) figures {
 	input, ok := p.Figures["input"]
 	if _, priced := p.Figures["output"]; !ok || !priced {
 		return nil
@@ -254,7 +251,7 @@ func (c comparison) newRow(p Price) figures {
 	return after
 }
 
-func (c comparison) bands(p Price, row figures) map[float64]figures {
+func (c comparison) bands(p FeedPrice, row figures) map[float64]figures {
 	all := map[float64]figures{}
 	for above, prices := range p.Bands {
 		all[above] = c.merged(row, prices)
@@ -263,7 +260,7 @@ func (c comparison) bands(p Price, row figures) map[float64]figures {
 }
 
 // measure raises the ratio to the largest change of a price.
-func (d *Difference) measure(table costs.PriceTable, before, after figures) {
+func (d *Difference) measure(table PriceTable, before, after figures) {
 	for _, column := range table.Columns {
 		a, b := before[column], after[column]
 		name := columnNames[column]
@@ -280,7 +277,7 @@ func (d *Difference) measure(table costs.PriceTable, before, after figures) {
 
 // dropped returns the rows that the feed lacks: of those that it wrote, or of all if it wrote none.
 func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
-	own := func(r formula.Row) bool { return r.Source == c.source }
+	own := func(r Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)
 	for _, r := range c.table.Rows {
 		if inFeed[r.Key] || strings.HasSuffix(r.Key, "*") || some && !own(r) || !r.Counts(c.today) {

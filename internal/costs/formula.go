@@ -1,9 +1,4 @@
-// Package formula compiles the expressions of a price list and evaluates them within bounds.
-//
-// The language is github.com/expr-lang/expr without its slow parts: loops, patterns and variables.
-// Names are checked at compile time. The contents of requests and responses are known only at
-// evaluation. A missing path into JSON is nil, and an error except before ??.
-package formula
+package costs
 
 import (
 	"errors"
@@ -18,20 +13,25 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/untrusted"
 )
 
 // Bounds of an expression.
 const (
-	maxText  = 2000 // bytes
-	maxShown = 100  // bytes in an error
-	maxNodes = 300
+	maxFormula = 2000 // bytes
+	maxShown   = 100  // bytes in an error
+	maxNodes   = 300
 )
 
-// Formula is an expression. After Bind it is immutable and may be shared.
-type Formula struct {
+// formula is an expression. After Bind it is immutable and may be shared.
+//
+// The language is github.com/expr-lang/expr without its slow parts: loops, patterns and variables.
+// Names are checked at compile time. The contents of requests and responses are known only at
+// evaluation. A missing path into JSON is nil, and an error except before ??.
+type formula struct {
 	Text string // as decoded from YAML
 
-	result   Result
+	result   resultType
 	compiled func() (*program, error) // compiles on the first call
 }
 
@@ -40,43 +40,43 @@ type program struct {
 	code  *vm.Program
 	names map[string]bool // names in the expression
 	paths []string        // paths into JSON that must exist
-	reads []string        // see ValueError.Reads
+	reads []string        // see valueError.Reads
 }
 
 // UnmarshalText keeps the text of an expression for Bind.
-func (f *Formula) UnmarshalText(text []byte) error {
+func (f *formula) UnmarshalText(text []byte) error {
 	f.Text = string(text)
 	return nil
 }
 
-// Result is the type of an expression's result.
-type Result int
+// resultType is the type of an expression's result.
+type resultType int
 
-// Results of expressions. A Text may also be a number, true or false.
+// Results of expressions. A text may also be a number, true or false.
 const (
-	Number Result = iota
-	Condition
-	Text
+	resultNumber resultType = iota
+	resultCondition
+	resultText
 )
 
 // Bind sets the names that the expression may use, and the type of its result. The expression is
 // compiled on its first use, which panics if it is invalid: see Check.
-func (f *Formula) Bind(scope Scope, result Result) {
+func (f *formula) Bind(scope scope, result resultType) {
 	f.result = result
 	f.compiled = sync.OnceValues(func() (*program, error) { return compile(f.Text, scope, result) })
 }
 
 // Check compiles the expression and returns what is wrong with it. It evaluates a constant number.
-func (f *Formula) Check() error {
+func (f *formula) Check() error {
 	p, err := f.compiled()
-	if err == nil && len(p.names) == 0 && f.result == Number {
+	if err == nil && len(p.names) == 0 && f.result == resultNumber {
 		_, err = f.Units(nil)
 	}
 	return err
 }
 
 // program returns the compiled expression.
-func (f *Formula) program() *program {
+func (f *formula) program() *program {
 	p, err := f.compiled()
 	if err != nil {
 		panic(fmt.Sprintf("formula: %q: %v", f.Text, err))
@@ -84,22 +84,22 @@ func (f *Formula) program() *program {
 	return p
 }
 
-func compile(text string, scope Scope, result Result) (*program, error) {
-	if len(text) > maxText {
+func compile(text string, scope scope, result resultType) (*program, error) {
+	if len(text) > maxFormula {
 		return nil, fmt.Errorf("an expression of %d bytes: must have at most %d", len(text),
-			maxText)
+			maxFormula)
 	}
 	check := &checker{scope: scope, names: map[string]bool{}, paths: map[string]bool{},
 		reads: map[string]bool{}}
-	resultType := []expr.Option{Number: expr.AsFloat64(), Condition: expr.AsBool(),
-		Text: expr.AsAny()}[result]
+	as := []expr.Option{resultNumber: expr.AsFloat64(), resultCondition: expr.AsBool(),
+		resultText: expr.AsAny()}[result]
 	options := []expr.Option{expr.Function("distinct", distinct, new(func(any) float64)),
 		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(),
-		expr.Patch(check), resultType}
+		expr.Patch(check), as}
 	for name, table := range scope.Tables {
 		options = append(options, table.function(name))
 	}
-	if scope.Kind == Request || scope.Kind == Hold {
+	if scope.Kind == scopeRequest || scope.Kind == scopeHold {
 		options = append(options, queryFunction("graphql_points", points),
 			queryFunction("graphql_operation", operation))
 	}
@@ -118,22 +118,22 @@ func compile(text string, scope Scope, result Result) (*program, error) {
 }
 
 // Uses reports whether the expression refers to one of the names.
-func (f *Formula) Uses(names ...string) bool {
+func (f *formula) Uses(names ...string) bool {
 	used := f.program().names
 	return slices.ContainsFunc(names, func(name string) bool { return used[name] })
 }
 
 // Constant reports whether the result never changes.
-func (f *Formula) Constant() bool { return len(f.program().names) == 0 }
+func (f *formula) Constant() bool { return len(f.program().names) == 0 }
 
-// MissingError reports paths that an expression needs and the JSON lacks.
-type MissingError struct{ Paths []string }
+// missingError reports paths that an expression needs and the JSON lacks.
+type missingError struct{ Paths []string }
 
 // Error names the paths.
-func (e *MissingError) Error() string { return strings.Join(e.Paths, ", ") + " is missing" }
+func (e *missingError) Error() string { return strings.Join(e.Paths, ", ") + " is missing" }
 
-// ValueError reports an expression whose result is not usable.
-type ValueError struct {
+// valueError reports an expression whose result is not usable.
+type valueError struct {
 	Text string // of the expression
 	// Reads lists the paths that the expression reads in JSON and in the query: body.max_tokens,
 	// query.ids. It lacks paths inside the items of a list.
@@ -142,7 +142,7 @@ type ValueError struct {
 }
 
 // Error returns a message that begins with the expression, for the author of the list.
-func (e *ValueError) Error() string {
+func (e *valueError) Error() string {
 	text := strings.Join(strings.Fields(e.Text), " ")
 	if len(text) > maxShown {
 		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
@@ -150,13 +150,13 @@ func (e *ValueError) Error() string {
 	return text + " " + e.What
 }
 
-func (f *Formula) wrong(format string, args ...any) error {
-	return &ValueError{f.Text, f.program().reads, fmt.Sprintf(format, args...)}
+func (f *formula) wrong(format string, args ...any) error {
+	return &valueError{f.Text, f.program().reads, fmt.Sprintf(format, args...)}
 }
 
-// Units evaluates a Number as units: whole, rounded up, from 0 to quota.MaxUnits. A fraction below
+// Units evaluates a number as units: whole, rounded up, from 0 to quota.MaxUnits. A fraction below
 // a millionth of a unit is rounding noise and is not rounded up.
-func (f *Formula) Units(env Env) (int64, error) {
+func (f *formula) Units(env variables) (int64, error) {
 	value, err := f.Value(env)
 	if err != nil {
 		return 0, err
@@ -165,7 +165,7 @@ func (f *Formula) Units(env Env) (int64, error) {
 }
 
 // Round returns a value of the formula, or a sum of several, as units.
-func (f *Formula) Round(value float64) (int64, error) {
+func (f *formula) Round(value float64) (int64, error) {
 	switch {
 	case math.IsNaN(value) || math.IsInf(value, 0):
 		return 0, f.wrong("is not a finite number")
@@ -178,8 +178,8 @@ func (f *Formula) Round(value float64) (int64, error) {
 	return int64(value), nil
 }
 
-// Value evaluates a Number.
-func (f *Formula) Value(env Env) (float64, error) {
+// Value evaluates a number.
+func (f *formula) Value(env variables) (float64, error) {
 	result, err := f.run(env)
 	if err != nil {
 		return 0, err
@@ -191,19 +191,19 @@ func (f *Formula) Value(env Env) (float64, error) {
 	return value, nil
 }
 
-// Holds evaluates a Condition. A condition that cannot be evaluated is false.
-func (f *Formula) Holds(env Env) bool {
+// Holds evaluates a condition. A condition that cannot be evaluated is false.
+func (f *formula) Holds(env variables) bool {
 	result, err := f.run(env)
 	holds, ok := result.(bool)
 	return err == nil && ok && holds
 }
 
-// String evaluates a Text. It returns "" if its path is missing, and an error if the value is not a
+// String evaluates a text. It returns "" if its path is missing, and an error if the value is not a
 // text.
-func (f *Formula) String(env Env) (string, error) {
+func (f *formula) String(env variables) (string, error) {
 	result, err := f.run(env)
-	wrong, _ := errors.AsType[*ValueError](err)
-	if _, missing := errors.AsType[*MissingError](err); missing ||
+	wrong, _ := errors.AsType[*valueError](err)
+	if _, missing := errors.AsType[*missingError](err); missing ||
 		wrong != nil && wrong.What == noValue {
 		return "", nil
 	}
@@ -219,9 +219,9 @@ func (f *Formula) String(env Env) (string, error) {
 	return "", f.wrong("is not text")
 }
 
-const noValue = "has no value" // reason of a ValueError
+const noValue = "has no value" // reason of a valueError
 
-func (f *Formula) run(env Env) (any, error) {
+func (f *formula) run(env variables) (any, error) {
 	program := f.program()
 	result, err := expr.Run(program.code, map[string]any(env))
 	if err == nil && result != nil {
@@ -229,20 +229,20 @@ func (f *Formula) run(env Env) (any, error) {
 	}
 	var missing []string
 	for _, path := range program.paths {
-		if value, _ := Find(map[string]any(env), path); value == nil {
+		if value, _ := untrusted.Find(map[string]any(env), path); value == nil {
 			missing = append(missing, path)
 		}
 	}
 	switch {
 	case len(missing) > 0:
-		return nil, &MissingError{missing}
+		return nil, &missingError{missing}
 	case err == nil:
 		return nil, f.wrong(noValue)
 	}
-	if said, ok := errors.AsType[*RequestError](err); ok {
+	if said, ok := errors.AsType[*requestError](err); ok {
 		return nil, said
 	}
-	if unlisted, ok := errors.AsType[*RowError](err); ok {
+	if unlisted, ok := errors.AsType[*rowError](err); ok {
 		return nil, unlisted
 	}
 	return nil, f.wrong("cannot be computed: %s", firstLine(err))

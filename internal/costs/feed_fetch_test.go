@@ -1,4 +1,4 @@
-package feed_test
+package costs_test
 
 import (
 	"bytes"
@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"quotabudget/internal/costs/feed"
+	"quotabudget/internal/costs"
 )
 
-// TestFetch fetches feeds from servers that hang, redirect, or send too much or too little.
-func TestFetch(t *testing.T) {
+// TestFetchFeed fetches feeds from servers that hang, redirect, or send too much or too little.
+func TestFetchFeed(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
@@ -29,7 +29,7 @@ func TestFetch(t *testing.T) {
 		case "/moved":
 			http.Redirect(w, r, "/good", http.StatusFound)
 		case "/long":
-			w.Write(make([]byte, feed.MaxBytes+1))
+			w.Write(make([]byte, costs.MaxFeed+1))
 		case "/cut":
 			var packed bytes.Buffer
 			to := gzip.NewWriter(&packed)
@@ -67,7 +67,7 @@ func TestFetch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := feed.Fetch(t.Context(), &http.Client{Timeout: c.timeout}, address, c.etag)
+		got, err := costs.FetchFeed(t.Context(), &http.Client{Timeout: c.timeout}, address, c.etag)
 		if string(got.Data) != c.data || (err != nil) != (c.err != "") ||
 			err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", c.path, got.Data, err)

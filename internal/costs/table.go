@@ -1,4 +1,4 @@
-package formula
+package costs
 
 import (
 	"cmp"
@@ -12,13 +12,25 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Table holds figures or words by a key, such as the prices of a token by model.
-type Table struct {
+// PriceTable holds figures or words by a key, such as the prices of a token by model.
+type PriceTable struct {
+	Name    string
 	Columns []string // names of the figures, the main price first; empty for one figure
 	Prompt  []string // columns whose amounts add up to the length of the prompt
 	Rows    []Row    // rows of one key are in order of their dates
 	Words   bool     // the rows hold words
 	Dearest bool     // a key without a row counts as the dearest row
+	Feed    Feed
+
+	warn     string            // fact whose unlisted values are reported; or ""
+	defaults map[string]figure // by column; a word is another column
+}
+
+// Feed is the data set that the rows of a table come from.
+type Feed struct {
+	URL       string
+	Format    string
+	Providers []string // the upstream's names in feeds; default its name
 }
 
 // Row holds the values of a key. A * at the end of the key matches any ending.
@@ -39,11 +51,11 @@ type Band struct {
 	Figures map[string]float64
 }
 
-// RowError reports a key for which a table has no row.
-type RowError struct{ Table, Key string }
+// rowError reports a key for which a table has no row.
+type rowError struct{ Table, Key string }
 
 // Error names the table and the key.
-func (e *RowError) Error() string {
+func (e *rowError) Error() string {
 	return fmt.Sprintf("the table %s has no row for %.80q", e.Table, e.Key)
 }
 
@@ -51,10 +63,10 @@ func (e *RowError) Error() string {
 // its date, or of what follows the last slash; else the longest row with a * that the key begins
 // with; else the dearest, if the table allows that. listed is false if the row may be for something
 // else: more than a date follows the row's name, or no name is left.
-func (t Table) Find(key, day string) (row Row, listed, ok bool) {
+func (t PriceTable) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
-	for _, name := range []string{key, Undated(key), tail, Undated(tail)} {
+	for _, name := range []string{key, undated(key), tail, undated(tail)} {
 		if r := t.best(day, func(r, _ *Row) bool { return r.Key == name }); r != nil {
 			return *r, true, true
 		}
@@ -67,7 +79,7 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 		}
 		if r := t.best(day, begins); r != nil && (!ok || len(r.Key) > len(row.Key)) {
 			head := len(r.Key) - len("*")
-			row, ok, listed = *r, true, head > 0 && len(Undated(name)) <= head
+			row, ok, listed = *r, true, head > 0 && len(undated(name)) <= head
 		}
 	}
 	if ok || !t.Dearest {
@@ -89,7 +101,7 @@ func (t Table) Find(key, day string) (row Row, listed, ok bool) {
 
 // best returns the best of the rows valid on a day, or nil. better compares a row with the best so
 // far.
-func (t Table) best(day string, better func(r, than *Row) bool) (best *Row) {
+func (t PriceTable) best(day string, better func(r, than *Row) bool) (best *Row) {
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.Counts(day) && better(r, best) {
 			best = r
@@ -101,15 +113,34 @@ func (t Table) best(day string, better func(r, than *Row) bool) (best *Row) {
 // Counts reports whether the row is valid on a day such as 2026-12-01.
 func (r Row) Counts(day string) bool { return r.Since <= day && (r.Until == "" || day < r.Until) }
 
-// dateForm matches the end of a name that distinguishes versions.
-var dateForm = regexp.MustCompile(
+// Usual returns the default figure of a column that a row omits, if it has one.
+func (t PriceTable) Usual(column string, row map[string]float64) (number float64, ok bool) {
+	usual, ok := t.defaults[column]
+	if number = usual.number; ok && usual.word != "" {
+		number, ok = row[usual.word]
+	}
+	return number, ok
+}
+
+// On returns the rows that are valid on a day.
+func (t PriceTable) On(day string) []Row {
+	return slices.DeleteFunc(slices.Clone(t.Rows), func(r Row) bool {
+		later := func(other Row) bool {
+			return other.Key == r.Key && other.Since > r.Since && other.Counts(day)
+		}
+		return !r.Counts(day) || slices.ContainsFunc(t.Rows, later)
+	})
+}
+
+// versionForm matches the end of a name that distinguishes versions.
+var versionForm = regexp.MustCompile(
 	`[-_@:](latest|20\d\d-\d\d-\d\d|20\d{6}|(0[1-9]|1[0-2])([0-2]\d|3[01]))$`)
 
-// Undated returns a name without the date or "latest" at its end.
-func Undated(name string) string { return dateForm.ReplaceAllString(name, "") }
+// undated returns a name without the date or "latest" at its end.
+func undated(name string) string { return versionForm.ReplaceAllString(name, "") }
 
 // cost returns the sum of amounts by column, each at its figure.
-func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
+func (t PriceTable) cost(row Row, amounts map[string]any) (sum float64, err error) {
 	prompt, counts := 0.0, map[string]float64{}
 	for column, amount := range amounts {
 		switch n := amount.(type) {
@@ -141,7 +172,7 @@ func (t Table) cost(row Row, amounts map[string]any) (sum float64, err error) {
 
 // value returns the value of a table call: the row's one figure or word, a column's figure, or the
 // cost of amounts.
-func (t Table) value(row Row, params []any) (any, error) {
+func (t PriceTable) value(row Row, params []any) (any, error) {
 	switch {
 	case t.Words:
 		return row.Word, nil
@@ -162,7 +193,7 @@ func (t Table) value(row Row, params []any) (any, error) {
 
 // function makes the table a function of the expressions. Its last argument is the day, which the
 // checker adds.
-func (t Table) function(name string) expr.Option {
+func (t PriceTable) function(name string) expr.Option {
 	find := func(params ...any) (any, error) {
 		key, ok := params[0].(string)
 		if !ok {
@@ -171,7 +202,7 @@ func (t Table) function(name string) expr.Option {
 		day, _ := params[len(params)-1].(string)
 		row, _, ok := t.Find(key, day)
 		if !ok {
-			return nil, &RowError{name, key}
+			return nil, &rowError{name, key}
 		}
 		return t.value(row, params)
 	}

@@ -1,4 +1,4 @@
-package feed
+package costs
 
 import (
 	"fmt"
@@ -10,13 +10,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"quotabudget/internal/costs"
 	"quotabudget/internal/grammar"
 )
 
-// Rewrite returns the text of a price list with the differences in the rows of a table. Every other
-// byte stays. The source of the changed rows gets the day of the feed.
-func Rewrite(text string, table costs.PriceTable, all []Difference, source, title, day string) (
+// RewriteTable returns the text of a price list with the differences in the rows of a table. Every
+// other byte stays. The source of the changed rows gets the day of the feed.
+func RewriteTable(text string, table PriceTable, all []Difference, source, title, day string) (
 	string, error) {
 	f, err := grammar.Edit(text)
 	if err != nil {
@@ -61,7 +60,7 @@ func Rewrite(text string, table costs.PriceTable, all []Difference, source, titl
 }
 
 // rowsText writes the rows of one key, ordered by date, with the differences applied.
-func rowsText(f *grammar.Editor, table costs.PriceTable, value *yaml.Node, all []Difference) string {
+func rowsText(f *grammar.Editor, table PriceTable, value *yaml.Node, all []Difference) string {
 	before := []*yaml.Node{value}
 	if value == nil {
 		before = nil
@@ -101,7 +100,7 @@ func keyText(key string) string {
 
 // text writes the figures of a row as a flow mapping. Of the columns with defaults it has those that
 // the row had, or that differ from the default.
-func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
+func (d Difference) text(table PriceTable, before *yaml.Node) string {
 	has := func(column string) bool {
 		usual, ok := table.Usual(column, d.After)
 		return grammar.Child(before, column) != nil || !ok || usual != d.After[column]
@@ -127,7 +126,7 @@ func (d Difference) text(table costs.PriceTable, before *yaml.Node) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func columns(table costs.PriceTable, figures figures, has func(string) bool) (parts []string) {
+func columns(table PriceTable, figures figures, has func(string) bool) (parts []string) {
 	for _, column := range table.Columns {
 		if has(column) {
 			parts = append(parts, column+": "+number(figures[column]))

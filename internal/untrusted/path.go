@@ -1,7 +1,6 @@
-package formula
+package untrusted
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -31,21 +30,6 @@ func Find(value any, path string) (any, bool) {
 		}
 	}
 	return value, true
-}
-
-// CheckPath returns an error for a path that can never match: a JSONPath, a JSON Pointer, or a path
-// with an empty step.
-func CheckPath(path string) error {
-	switch {
-	case strings.HasPrefix(path, "$") || strings.ContainsAny(path, "[]"):
-		return fmt.Errorf("path %q can never match: write indexes as steps, data.0.id or data.*.id",
-			path)
-	case strings.HasPrefix(path, "/"):
-		return fmt.Errorf("path %q can never match: separate steps with dots, data.0.id", path)
-	case slices.Contains(strings.Split(path, "."), ""):
-		return fmt.Errorf("path %q can never match: it has an empty step", path)
-	}
-	return nil
 }
 
 // Values returns the values at a path in which * matches every key or index, in the order of the

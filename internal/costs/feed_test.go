@@ -1,4 +1,4 @@
-package feed_test
+package costs_test
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"quotabudget/internal/costs"
-	"quotabudget/internal/costs/feed"
 )
 
 const list = `# prices of a model maker
@@ -90,15 +89,15 @@ func parse(t *testing.T, text string) (*costs.Table, costs.PriceTable) {
 }
 
 // compare compares a list with a feed of the day.
-func compare(t *testing.T, text string, models []feed.Model, source string) []feed.Difference {
+func compare(t *testing.T, text string, models []costs.FeedModel, source string) []costs.Difference {
 	t.Helper()
 	of, table := parse(t, text)
-	return feed.Compare(of, table, models, source, day)
+	return costs.CompareFeed(of, table, models, source, day)
 }
 
-// TestFormats: each format changes the same rows, keeps every other byte, and changes nothing when
+// TestFeedFormats: each format changes the same rows, keeps every other byte, and changes nothing when
 // it is imported again.
-func TestFormats(t *testing.T) {
+func TestFeedFormats(t *testing.T) {
 	const (
 		small = `{input: 1, output: 4, cached: 0.1, write_1h: 2, context: 1000, max_output: 100}`
 		large = "{input: 5, output: 30, write_1h: 10, context: 1000, max_output: 100,\n        above: {500: {input: 10, output: 45}}}"
@@ -108,7 +107,7 @@ func TestFormats(t *testing.T) {
 	)
 	for format, data := range map[string]string{"genai-prices": genAI, "models.dev": modelsDev,
 		"litellm": strings.ReplaceAll(liteLLM, "above_1k", "above_500k")} {
-		models, detected, err := feed.Parse([]byte(data), "", "maker")
+		models, detected, err := costs.ParseFeed([]byte(data), "", "maker")
 		if err != nil || detected != format {
 			t.Fatalf("%s is %s, %v", format, detected, err)
 		}
@@ -130,7 +129,7 @@ func TestFormats(t *testing.T) {
 		if got := strings.Join(names, ","); got != want {
 			t.Errorf("%s: %s, want %s", format, got, want)
 		}
-		next, err := feed.Rewrite(list, table, all, format, "the data set", day)
+		next, err := costs.RewriteTable(list, table, all, format, "the data set", day)
 		expected := edited(format, small, smallNew, large, wantLarge, timed, wantTimed, old, "",
 			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the data set"}`)
 		before, after, _ := strings.Cut(expected, "\nbuckets:")
@@ -144,8 +143,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestRealForms rewrites a list by forms that the published data sets have.
-func TestRealForms(t *testing.T) {
+// TestRealFeeds rewrites a list by forms that the published data sets have.
+func TestRealFeeds(t *testing.T) {
 	genAI := func(models string) string { return `[{"id":"maker","models":[` + models + `]}]` }
 	model := func(name, prices string) string {
 		return `{"id":"` + name + `","prices":` + prices + `}`
@@ -172,19 +171,19 @@ func TestRealForms(t *testing.T) {
 			`"input_cost_per_token":2e-06,"output_cost_per_token":8e-06}}`, day,
 			"small: {output: 8, input: 2,"},
 	} {
-		models, format, err := feed.Parse([]byte(c.feed), "", "maker")
+		models, format, err := costs.ParseFeed([]byte(c.feed), "", "maker")
 		if err != nil {
 			t.Fatalf("%s: %v", c.form, err)
 		}
 		parsed, table := parse(t, list)
-		all := slices.DeleteFunc(feed.Compare(parsed, table, models, format, c.day),
-			func(d feed.Difference) bool { return d.Refused != "" })
-		next, err := feed.Rewrite(list, table, all, format, "the data set", c.day)
+		all := slices.DeleteFunc(costs.CompareFeed(parsed, table, models, format, c.day),
+			func(d costs.Difference) bool { return d.Refused != "" })
+		next, err := costs.RewriteTable(list, table, all, format, "the data set", c.day)
 		if err != nil || !strings.Contains(next, "\n      "+c.want) {
 			t.Errorf("%s: %v\n%s\nwant %s", c.form, err, next, c.want)
 		}
 		if parsed, table = parse(t, next); c.day == day {
-			for _, d := range feed.Compare(parsed, table, models, format, day) {
+			for _, d := range costs.CompareFeed(parsed, table, models, format, day) {
 				if d.Refused == "" {
 					t.Errorf("%s again: %+v", c.form, d)
 				}
@@ -193,13 +192,13 @@ func TestRealForms(t *testing.T) {
 	}
 }
 
-// TestWithoutPrices: a model without prices counts as one that the feed does not have; the others
+// TestFeedWithoutPrices: a model without prices counts as one that the feed does not have; the others
 // are compared.
-func TestWithoutPrices(t *testing.T) {
+func TestFeedWithoutPrices(t *testing.T) {
 	for _, prices := range []string{``, `,"prices":null`} {
 		data := `[{"id":"maker","models":[{"id":"small"` + prices + `},` +
 			`{"id":"timed","prices":{"input_mtok":3,"output_mtok":8}}]}]`
-		models, _, err := feed.Parse([]byte(data), "", "maker")
+		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +213,8 @@ func TestWithoutPrices(t *testing.T) {
 	}
 }
 
-// TestRefused checks which changes a person must accept.
-func TestRefused(t *testing.T) {
+// TestRefusedDifferences checks which changes a person must accept.
+func TestRefusedDifferences(t *testing.T) {
 	for change, want := range map[string]string{
 		`"input_mtok":2,`:        "",
 		`"input_mtok":3,`:        "",
@@ -229,7 +228,7 @@ func TestRefused(t *testing.T) {
 		if strings.Contains(change, "output") {
 			data = strings.Replace(data, `"output_mtok":4,`, "", 1)
 		}
-		models, _, err := feed.Parse([]byte(data), "", "maker")
+		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +255,7 @@ func TestBadFeeds(t *testing.T) {
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"`+strings.Repeat("a", 10<<20)+`"`,
 			1) + `]}]`: "10485760 bytes long, 65536 at most",
 	} {
-		_, _, err := feed.Parse([]byte(data), "", "maker")
+		_, _, err := costs.ParseFeed([]byte(data), "", "maker")
 		if err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("%.60q: %v, want %s", data, err, want)
 		}

@@ -1,5 +1,4 @@
-// Package feed updates the rows of a price list's table from public data sets of model prices.
-package feed
+package costs
 
 import (
 	"errors"
@@ -15,21 +14,22 @@ import (
 	"quotabudget/internal/words"
 )
 
-// MaxBytes is the maximum size of a feed. The largest has 2 MB.
-const MaxBytes = 16 << 20
+// MaxFeed is the maximum size in bytes of a feed, a public data set of model prices. The largest
+// has 2 MB.
+const MaxFeed = 16 << 20
 
-var bounds = untrusted.Bounds{Values: 1_000_000, Depth: 30, Items: 100_000, Text: 64 << 10}
+var feedBounds = untrusted.Bounds{Values: 1_000_000, Depth: 30, Items: 100_000, Text: 64 << 10}
 
-// Model is the prices of one model, from the oldest to the newest.
-type Model struct {
+// FeedModel is the prices of one model, from the oldest to the newest.
+type FeedModel struct {
 	ID     string   // in lower case
 	Names  []string // its other names
-	Prices []Price
+	Prices []FeedPrice
 }
 
-// Price is what a model costs from a day on: dollars per million tokens, and limits in tokens, by
-// the names of columnNames.
-type Price struct {
+// FeedPrice is what a model costs from a day on: dollars per million tokens, and limits in tokens,
+// by the names of columnNames.
+type FeedPrice struct {
 	Since   string // 2026-12-01; "" for always
 	Figures figures
 	Bands   map[float64]figures // by the number of tokens that prompts must exceed
@@ -46,12 +46,13 @@ func (f figures) raise(name string, price float64) {
 	}
 }
 
-// Formats are the data sets that Parse reads.
-var Formats = []string{"genai-prices", "models.dev", "litellm"}
+// FeedFormats are the data sets that ParseFeed reads.
+var FeedFormats = []string{"genai-prices", "models.dev", "litellm"}
 
-// Parse reads a feed's models of the given providers. Format "" is detected.
-func Parse(data []byte, format string, providers ...string) (models []Model, detected string, err error) {
-	value, err := untrusted.Decode(data, bounds)
+// ParseFeed reads a feed's models of the given providers. Format "" is detected.
+func ParseFeed(data []byte, format string, providers ...string) (
+	models []FeedModel, detected string, err error) {
+	value, err := untrusted.Decode(data, feedBounds)
 	bad, unusable := errors.AsType[*untrusted.Unusable](err)
 	switch {
 	case unusable:
@@ -66,7 +67,7 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 	read := map[string]func(any){"genai-prices": d.genAI, "models.dev": d.modelsDev,
 		"litellm": d.liteLLM}[format]
 	if read == nil {
-		return nil, format, fmt.Errorf("its format is not one of %s", strings.Join(Formats, ", "))
+		return nil, format, fmt.Errorf("its format is not one of %s", strings.Join(FeedFormats, ", "))
 	}
 	read(value)
 	switch models = d.models; {
@@ -77,7 +78,7 @@ func Parse(data []byte, format string, providers ...string) (models []Model, det
 		return nil, format, fmt.Errorf("it has no prices of %s%s", strings.Join(providers, " or "),
 			words.DidYouMean(providers[0], slices.Compact(d.available)))
 	}
-	slices.SortFunc(models, func(a, b Model) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(models, func(a, b FeedModel) int { return strings.Compare(a.ID, b.ID) })
 	for i, m := range models {
 		if i > 0 && m.ID == models[i-1].ID {
 			return nil, format, fmt.Errorf("%s appears twice", words.Clip(m.ID))
@@ -107,7 +108,7 @@ func detect(value any) string {
 	return ""
 }
 
-func (m Model) check() error {
+func (m FeedModel) check() error {
 	for _, p := range m.Prices {
 		all := slices.Collect(maps.Values(p.Bands))
 		for _, figures := range append(all, p.Figures) {
@@ -137,7 +138,7 @@ type object = map[string]any
 type document struct {
 	providers []string
 	available []string // all providers in the feed
-	models    []Model
+	models    []FeedModel
 	mistyped  bool // a value has a type that the format does not have
 }
 
@@ -147,8 +148,8 @@ func (d *document) has(provider string) bool {
 	return slices.Contains(d.providers, provider)
 }
 
-func (d *document) add(id string, names []string, prices ...Price) {
-	d.models = append(d.models, Model{strings.ToLower(id), names, prices})
+func (d *document) add(id string, names []string, prices ...FeedPrice) {
+	d.models = append(d.models, FeedModel{strings.ToLower(id), names, prices})
 }
 
 // valueAs returns a value as a T, or zero if there is none.
@@ -158,9 +159,9 @@ func valueAs[T any](d *document, value any) T {
 	return typed
 }
 
-// price returns a Price with the limits at the keys of a model.
-func (d *document) price(since string, limits object, context, output string) Price {
-	p := Price{since, figures{}, map[float64]figures{}}
+// price returns a FeedPrice with the limits at the keys of a model.
+func (d *document) price(since string, limits object, context, output string) FeedPrice {
+	p := FeedPrice{since, figures{}, map[float64]figures{}}
 	for name, key := range map[string]string{"context": context, "max_output": output} {
 		if tokens := valueAs[float64](d, limits[key]); tokens > 0 {
 			p.Figures[name] = tokens
@@ -170,7 +171,7 @@ func (d *document) price(since string, limits object, context, output string) Pr
 }
 
 // band returns the figures of prompts above a length.
-func (p *Price) band(above float64) figures {
+func (p *FeedPrice) band(above float64) figures {
 	if p.Bands[above] == nil {
 		p.Bands[above] = figures{}
 	}
@@ -198,7 +199,7 @@ func (d *document) genAI(feed any) {
 			if !several {
 				dated = []any{object{"prices": m["prices"]}}
 			}
-			var prices []Price
+			var prices []FeedPrice
 			for _, item := range dated {
 				price := valueAs[object](d, item)
 				constraint := valueAs[object](d, price["constraint"])
@@ -216,7 +217,7 @@ func (d *document) genAI(feed any) {
 }
 
 // genAIPrices reads prices, or base prices with prices of longer prompts.
-func (d *document) genAIPrices(p *Price, prices object) {
+func (d *document) genAIPrices(p *FeedPrice, prices object) {
 	for key, name := range genAINames {
 		tiered, ok := prices[key].(object)
 		switch {
@@ -302,7 +303,7 @@ var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 
 func (d *document) liteLLM(feed any) {
 	entries := valueAs[object](d, feed)
-	byID := map[string]Price{}
+	byID := map[string]FeedPrice{}
 	for _, id := range slices.Sorted(maps.Keys(entries)) {
 		m := valueAs[object](d, entries[id])
 		provider, _ := m["litellm_provider"].(string)

@@ -1,4 +1,4 @@
-package formula
+package costs
 
 import (
 	"errors"
@@ -17,37 +17,37 @@ func builtins() []string {
 		"any all none filter map sum first last")
 }
 
-// Scope is the set of names that an expression may use.
-type Scope struct {
-	Kind    Kind
-	Facts   []string         // texts about a request: model
-	Numbers []string         // known before the request is sent
-	Tables  map[string]Table // functions: price(model)
-	Found   []string         // objects of an error
+// scope is the set of names that an expression may use.
+type scope struct {
+	Kind    scopeKind
+	Facts   []string              // texts about a request: model
+	Numbers []string              // known before the request is sent
+	Tables  map[string]PriceTable // functions: price(model)
+	Found   []string              // objects of an error
 }
 
-// Kind is the moment at which an expression is evaluated.
-type Kind int
+// scopeKind is the moment at which an expression is evaluated.
+type scopeKind int
 
 const (
-	Request Kind = iota // before the request is sent
-	Hold                // before the request is sent, with quantiles: p95
-	Answer              // after the response
-	Refused             // after an error response
-	Item                // for one item of a list in a response
+	scopeRequest scopeKind = iota // before the request is sent
+	scopeHold                     // before the request is sent, with quantiles: p95
+	scopeAnswer                   // after the response
+	scopeRefused                  // after an error response
+	scopeItem                     // for one item of a list in a response
 )
 
-// Quantiles returns the percentiles of the names in a Hold.
-func Quantiles() map[string]int {
+// quantiles returns the percentiles by their names in an expression.
+func quantiles() map[string]int {
 	return map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 }
 
-// Day is the variable for the day on which the request is sent, such as 2026-12-01. Tables use the
-// prices of that day.
-const Day = "_day"
+// dayVariable names the day on which the request is sent, such as 2026-12-01. Tables use the prices
+// of that day.
+const dayVariable = "_day"
 
-// Env maps the names in a scope to their values.
-type Env map[string]any
+// variables maps the names in a scope to their values.
+type variables map[string]any
 
 // roots are the names of JSON values, whose paths are known only at evaluation.
 var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item": true,
@@ -57,55 +57,55 @@ var roots = map[string]bool{"body": true, "answer": true, "usage": true, "item":
 var sizes = map[string]string{"body": "body_bytes", "answer": "answer_bytes"}
 
 // types returns the types of the names in the scope; JSON may have any type.
-func (s Scope) types() types.Map {
-	if s.Kind == Item {
+func (s scope) types() types.Map {
+	if s.Kind == scopeItem {
 		return types.Map{"item": types.Any}
 	}
 	texts := types.TypeOf(map[string]string{})
-	env := types.Map{Day: types.String, "method": types.String, "query": texts, "path": texts,
+	env := types.Map{dayVariable: types.String, "method": types.String, "query": texts, "path": texts,
 		"header": types.TypeOf(func(string) string { return "" }),
 		"count":  types.TypeOf(func(string) any { return 0 })}
 	for _, name := range s.Facts {
 		env[name] = types.String
 	}
 	switch s.Kind {
-	case Hold:
-		for name := range Quantiles() {
+	case scopeHold:
+		for name := range quantiles() {
 			env[name] = types.Float64
 		}
 		fallthrough
-	case Request:
+	case scopeRequest:
 		env["body"], env["body_bytes"], env["lines"] = types.Any, types.Int, types.Any
 		for _, name := range s.Numbers {
 			env[name] = types.Float64
 		}
-	case Refused:
+	case scopeRefused:
 		words := types.TypeOf(func(...string) bool { return false })
 		maps.Copy(env, types.Map{"message": types.String, "cut": types.Bool,
-			"reasons": types.TypeOf([]Reason{}), "says": words, "only": words})
+			"reasons": types.TypeOf([]reason{}), "says": words, "only": words})
 		for _, name := range s.Found {
 			env[name] = types.TypeOf(map[string]any{})
 		}
 		fallthrough
-	case Answer:
+	case scopeAnswer:
 		maps.Copy(env, types.Map{"answer": types.Any, "usage": types.Any, "status": types.Int,
 			"answer_bytes": types.Int, "held": types.TypeOf(map[string]float64{})})
 	}
 	return env
 }
 
-// Reserved reports whether a name already has a meaning in expressions.
-func Reserved(name string) bool {
+// reserved reports whether a name already has a meaning in expressions.
+func reserved(name string) bool {
 	names := append(builtins(), "distinct", "graphql_operation", "graphql_points", "true", "false",
 		"nil", "let", "if", "else", "in", "not", "and", "or", "matches", "contains")
-	for kind := Request; kind <= Item; kind++ {
-		names = append(names, slices.Collect(maps.Keys(Scope{Kind: kind}.types()))...)
+	for kind := scopeRequest; kind <= scopeItem; kind++ {
+		names = append(names, slices.Collect(maps.Keys(scope{Kind: kind}.types()))...)
 	}
 	return slices.Contains(names, name)
 }
 
-// Reason is a word in an error response that says what is wrong.
-type Reason struct {
+// reason is a word in an error response that says what is wrong.
+type reason struct {
 	Reason string `expr:"reason"`
 	Domain string `expr:"domain"`
 }
@@ -119,7 +119,7 @@ func queryFunction[T any](name string, read func(graphQL) (T, error)) expr.Optio
 			value, err = read(r)
 		}
 		if err != nil {
-			return nil, &RequestError{err}
+			return nil, &requestError{err}
 		}
 		return value, nil
 	}, new(func(any) T))
@@ -141,11 +141,11 @@ func distinct(params ...any) (any, error) {
 	return float64(len(values)), nil
 }
 
-// RequestError describes a problem of a request, for its sender.
-type RequestError struct{ err error }
+// requestError describes a problem of a request, for its sender.
+type requestError struct{ err error }
 
 // Error returns the problem.
-func (e *RequestError) Error() string { return e.err.Error() }
+func (e *requestError) Error() string { return e.err.Error() }
 
 // ofQuery returns the GraphQL request in a body. A value of another type is an error, because
 // servers may accept it, such as variables in a text of JSON.

@@ -1,4 +1,4 @@
-package formula
+package untrusted
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package formula
+package costs
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 // checker rewrites an expression so that a missing path is nil, collects the names that it uses,
 // and refuses slow constructs. It visits the tree from the leaves.
 type checker struct {
-	scope Scope
+	scope scope
 	names map[string]bool
 	paths map[string]bool // paths into JSON that must exist
 	reads map[string]bool // paths into a request's body, and query.name
@@ -74,17 +74,17 @@ func (c *checker) call(n *ast.CallNode) {
 		if len(n.Arguments) == 2 {
 			c.columns(name.Value, n.Arguments[1])
 		}
-		n.Arguments = append(n.Arguments, &ast.IdentifierNode{Value: Day})
+		n.Arguments = append(n.Arguments, &ast.IdentifierNode{Value: dayVariable})
 	}
 	path, ok := countOf(n)
 	if !ok {
 		return
 	}
-	if err := CheckPath(path); err != nil {
+	if err := checkPath(path); err != nil {
 		c.refuse("%v", err)
 	}
 	c.reads["body."+path] = true
-	if before, ok := Counted(path); ok && c.scope.Kind == Answer {
+	if before, ok := counted(path); ok && c.scope.Kind == scopeAnswer {
 		c.paths["answer."+before] = true
 	}
 }
@@ -103,12 +103,27 @@ func countOf(n ast.Node) (path string, ok bool) {
 	return text.Value, true
 }
 
-// Counted returns the part of a path that must exist to count its resources: the part before the
+// counted returns the part of a path that must exist to count its resources: the part before the
 // first *.
-func Counted(path string) (before string, ok bool) {
+func counted(path string) (before string, ok bool) {
 	before, _, _ = strings.Cut("."+path+".", ".*.")
 	before = strings.Trim(before, ".")
 	return before, before != ""
+}
+
+// checkPath returns an error for a path that can never match: a JSONPath, a JSON Pointer, or a path
+// with an empty step.
+func checkPath(path string) error {
+	switch {
+	case strings.HasPrefix(path, "$") || strings.ContainsAny(path, "[]"):
+		return fmt.Errorf("path %q can never match: write indexes as steps, data.0.id or data.*.id",
+			path)
+	case strings.HasPrefix(path, "/"):
+		return fmt.Errorf("path %q can never match: separate steps with dots, data.0.id", path)
+	case slices.Contains(strings.Split(path, "."), ""):
+		return fmt.Errorf("path %q can never match: it has an empty step", path)
+	}
+	return nil
 }
 
 // pathOf writes a path into JSON with dots: usage.input_tokens.
@@ -146,7 +161,7 @@ func (c *checker) builtin(node *ast.Node, n *ast.BuiltinNode) {
 // predicate checks a condition on the items of a list. It may use only the item, so that the time
 // is proportional to the list.
 func (c *checker) predicate(n *ast.PredicateNode) {
-	outer := append(slices.Concat(c.scope.Facts, c.scope.Numbers), Day)
+	outer := append(slices.Concat(c.scope.Facts, c.scope.Numbers), dayVariable)
 	ast.Walk(&n.Node, visit(func(node *ast.Node) {
 		name, ok := (*node).(*ast.IdentifierNode)
 		if ok && !slices.Contains(outer, name.Value) && c.scope.Tables[name.Value].Rows == nil {
@@ -170,7 +185,7 @@ func (c *checker) binary(n *ast.BinaryNode) {
 				delete(c.paths, path)
 			}
 			if path, ok := countOf(*node); ok {
-				before, _ := Counted(path)
+				before, _ := counted(path)
 				delete(c.paths, "answer."+before)
 			}
 		}))
