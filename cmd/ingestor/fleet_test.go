@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -82,12 +81,10 @@ func launch(t *testing.T, units int64) *fleet {
 	t.Helper()
 	f := &fleet{T: t, standin: &standin.YouTube{Latency: 250 * time.Millisecond,
 		Limits: map[string]int64{"default": 1e9}}}
-	web := httptest.NewServer(f)
-	t.Cleanup(web.Close)
-	dir := t.TempDir()
+	endpoint, dir := listening(t, f), t.TempDir()
 	path := configFile(t, fmt.Sprintf(crashing, redistest.Start(t, redistest.Options{}).URL(),
 		filepath.Join(dir, "catalog.db"), units))
-	f.env = []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_CONFIG=" + path}
+	f.env = []string{"YOUTUBE_ENDPOINT=" + endpoint, "YOUTUBE_API_KEY=any", "QUOTA_CONFIG=" + path}
 	var err error
 	if f.cfg, err = config.Load(t.Context(), path, func(string) string { return "" }); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +54,7 @@ func hostileUpstream(t *testing.T) hostile {
 			"contentDetails": map[string]any{"duration": "PT1M"},
 			"statistics":     map[string]any{"viewCount": fmt.Sprint(views)}}
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	endpoint := listening(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("regionCode") != "US" {
 			w.WriteHeader(http.StatusForbidden)
@@ -69,8 +68,7 @@ func hostileUpstream(t *testing.T) hostile {
 			video("abcdefghijk", "lofi "+wideTitle, 1234567),
 		}})
 	}))
-	t.Cleanup(server.Close)
-	return hostile{[]string{"YOUTUBE_ENDPOINT=" + server.URL, "YOUTUBE_API_KEY=any",
+	return hostile{[]string{"YOUTUBE_ENDPOINT=" + endpoint, "YOUTUBE_API_KEY=any",
 		"QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state"), "PATH=" + os.Getenv("PATH"),
 		"HOME=" + t.TempDir(), "TERM=dumb", "TZ=Africa/Algiers"}, t.TempDir()}
 }

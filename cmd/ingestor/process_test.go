@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,13 +104,8 @@ func holding(t *testing.T, number int64) (h *held, env []string) {
 // holdingAll delays the requests from first to last.
 func holdingAll(t *testing.T, first, last int64) (h *held, env []string) {
 	h = &held{first: first, last: last, arrived: make(chan struct{}), proceed: make(chan struct{})}
-	web := httptest.NewServer(h)
-	t.Cleanup(func() {
-		web.CloseClientConnections()
-		web.Close()
-	})
-	return h, []string{"YOUTUBE_ENDPOINT=" + web.URL, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
-		filepath.Join(t.TempDir(), "state")}
+	return h, []string{"YOUTUBE_ENDPOINT=" + listening(t, h), "YOUTUBE_API_KEY=any",
+		"QUOTA_STATE_DIR=" + filepath.Join(t.TempDir(), "state")}
 }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {

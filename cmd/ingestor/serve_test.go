@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,27 +16,29 @@ import (
 	"quotabudget/internal/standin"
 )
 
-var address = regexp.MustCompile(`serving address=(\S+)`)
+var serving = regexp.MustCompile(`serving address=(\S+)`)
+
+// server returns the address of a server, once it serves.
+func (p *process) server(t *testing.T) string {
+	t.Helper()
+	p.await(t, "serving address=")
+	return serving.FindStringSubmatch(p.stderr.String())[1]
+}
 
 // The demo serves charts until a signal ends it. A second server on its address reports that.
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 	p := begin(t, nil, "ingestor", "serve", "--demo", "--listen", "127.0.0.1:0")
-	p.await(t, "serving address=")
-	found := address.FindStringSubmatch(p.stderr.String())
-	got := make(map[string]string)
+	address, got := p.server(t), make(map[string]string)
 	for path, want := range map[string]int{
 		"/": 200, "/v1/charts/US": 200, "/v1/charts/US/history": 200, "/v1/search?q=a": 200,
 		"/readyz": 200, "/v1/charts/JP": 404,
 	} {
-		answer, err := http.Get("http://" + found[1] + path)
-		must(t, err)
-		body, err := io.ReadAll(answer.Body)
-		must(t, errors.Join(err, answer.Body.Close()))
-		if answer.StatusCode != want {
-			t.Errorf("%s: %s, want %d", path, answer.Status, want)
+		status, body := read(t, "http://"+address+path)
+		if status != want {
+			t.Errorf("%s: %d, want %d", path, status, want)
 		}
-		got[path] = string(body)
+		got[path] = body
 	}
 	if !strings.Contains(got["/"], "backfill") {
 		t.Errorf("the board is not filled: %s", got["/"])
@@ -52,7 +53,7 @@ func TestServeDemo(t *testing.T) {
 	if n := strings.Count(got["/v1/charts/US/history"], `"run":`); n != demoTicks {
 		t.Errorf("%d charts, want %d", n, demoTicks)
 	}
-	second := begin(t, nil, "ingestor", "serve", "--listen", found[1])
+	second := begin(t, nil, "ingestor", "serve", "--listen", address)
 	if code := second.code(); code != 1 {
 		t.Errorf("a second one on the same address ended with %d: %s", code, second.stderr.String())
 	}
@@ -92,8 +93,7 @@ func TestServeLimits(t *testing.T) {
 		p := begin(t, env, "ingestor", command, "--config", config)
 		p.await(t, "other users can read a file of secrets: chmod 600 it\" file="+
 			filepath.Join(dir, "tokens"))
-		p.await(t, "serving address=")
-		base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+		base := "http://" + p.server(t)
 		codes := make(map[int]int)
 		send := func(method, path, body string) {
 			r, err := http.NewRequest(method, base+path, strings.NewReader(body))
@@ -147,8 +147,7 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
 	p := begin(t, env, "ingestor", "run", "--config", config)
-	p.await(t, "serving address=")
-	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	base := "http://" + p.server(t)
 	p.await(t, "lanes run")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", false), 0o600))
 	p.signal(t, syscall.SIGHUP)
@@ -177,8 +176,7 @@ serve:
   limits: [{name: all, per: client, requests: 1000, window: 1m}]
   policies: [{name: rlaas, requests: 5, window: 10s}]
 `))
-	p.await(t, "serving address=")
-	base := "http://" + address.FindStringSubmatch(p.stderr.String())[1]
+	base := "http://" + p.server(t)
 	server.Kill()
 	for range 3 {
 		if status, body := read(t, base+"/v1/sweeps"); status != 200 {

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -71,8 +70,7 @@ func (w *wire) pass(from, to net.Conn, stopped *atomic.Bool) {
 
 // killable is a quotactl proxy in its own process, before an upstream that bills 5 tokens per call.
 type killable struct {
-	*testing.T
-	env    []string
+	*shell
 	ledger *ledger.Ledger
 	wire   *wire
 	billed atomic.Int64
@@ -93,21 +91,18 @@ func newKillableBefore(t *testing.T, api string, answer http.HandlerFunc) *killa
 	l, err := ledger.Open(t.Context(), server.URL())
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
-	g := &killable{T: t, ledger: l, wire: newWire(t, server.Addr), arrives: func() {},
+	g := &killable{ledger: l, wire: newWire(t, server.Addr), arrives: func() {},
 		halfway: func() {}}
 	if answer == nil {
 		answer = g.answer
 	}
 	upstream := httptest.NewServer(answer)
 	t.Cleanup(upstream.CloseClientConnections)
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(fmt.Sprintf(
-		"ledger: redis://%s/0\nupstreams: {%s: {endpoint: %s/}}\ncredentials:\n"+
-			"  - {name: o1, upstream: %[2]s, api_key: {env: KEY}, limits: "+
-			"[{bucket: money, units: 100000000000, window: 24h}]}\n",
-		g.wire.at, api, upstream.URL)), 0o600))
-	g.env = append(os.Environ(), "KEY=a-key-of-the-upstream", "QUOTA_STATE_DIR="+dir,
-		"QUOTA_CONFIG="+filepath.Join(dir, "quota.yaml"))
+	g.shell = newShell(t, "redis://"+g.wire.at+"/0", fmt.Sprintf(
+		"upstreams: {%s: {endpoint: %s/}}\ncredentials:\n"+
+			"  - {name: o1, upstream: %[1]s, api_key: {env: KEY}, limits: "+
+			"[{bucket: money, units: 100000000000, window: 24h}]}\n", api, upstream.URL))
+	g.env = append(g.env, "KEY=a-key-of-the-upstream")
 	return g
 }
 

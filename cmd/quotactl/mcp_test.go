@@ -18,33 +18,26 @@ import (
 
 // agent is a client of quotactl mcp, which runs in its own process.
 type agent struct {
-	*testing.T
-	env     []string
+	*shell
 	session *mcp.ClientSession
 }
 
 func newAgent(t *testing.T, ledger string, args ...string) *agent {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "quota.yaml")
-	must(t, os.WriteFile(file, []byte("credentials:\n"+
+	a := &agent{shell: newShell(t, ledger, "credentials:\n"+
 		"  - {name: a1, limits: [{bucket: default, units: 100, window: 24h, headroom: 10}]}\n"+
-		"  - {name: b1, limits: [{bucket: default, units: 9, window: 24h}]}\n"), 0o600))
-	a := &agent{T: t, env: append(os.Environ(), "QUOTA_CONFIG="+file, "QUOTA_STATE_DIR="+dir,
-		"QUOTA_LEDGER="+ledger)}
+		"  - {name: b1, limits: [{bucket: default, units: 9, window: 24h}]}\n")}
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
 	var err error
-	a.session, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: a.command(args...)},
-		nil)
+	a.session, err = client.Connect(t.Context(), &mcp.CommandTransport{Command: a.mcp(args...)}, nil)
 	must(t, err)
 	t.Cleanup(func() { must(t, a.session.Close()) })
 	return a
 }
 
-func (a *agent) command(args ...string) *exec.Cmd {
-	a.Helper()
-	c := exec.Command("quotactl", append([]string{"mcp"}, args...)...)
-	c.Env, c.Stderr = a.env, os.Stderr
+func (a *agent) mcp(args ...string) *exec.Cmd {
+	c := a.command(append([]string{"mcp"}, args...)...)
+	c.Stderr = os.Stderr
 	return c
 }
 
@@ -127,9 +120,7 @@ func TestAgent(t *testing.T) {
 		{"spend", `{}`, "unknown tool"},
 	}...)
 	status, _ := a.call("status", `{}`)
-	command := a.command()
-	command.Args = []string{"quotactl", "status", "-o", "json"}
-	printed, err := command.Output()
+	printed, err := a.command("status", "-o", "json").Output()
 	must(t, err)
 	if status != strings.TrimSpace(string(printed)) {
 		t.Errorf("the tool returns %s\nthe command %s", status, printed)
@@ -186,7 +177,7 @@ func TestAgentLines(t *testing.T) {
 	for _, s := range steps {
 		in = append(in, s.line)
 	}
-	c := a.command()
+	c := a.mcp()
 	c.Stdin = strings.NewReader(strings.Join(in, "\n")) // the last line has no end
 	out, err := c.Output()
 	must(t, err)
@@ -204,7 +195,7 @@ func TestAgentLines(t *testing.T) {
 		t.Errorf("further replies: %q", replies)
 	}
 
-	c = a.command()
+	c = a.mcp()
 	to, err := c.StdinPipe()
 	must(t, err)
 	from, err := c.StdoutPipe()

@@ -47,12 +47,9 @@ func process(t *testing.T, env []string, args ...string) string {
 // TestProxyOfTwoUpstreams: one proxy in front of two stand-in processes. Each call goes to its
 // upstream, with its key, and the ledger equals the bills of the stand-ins.
 func TestProxyOfTwoUpstreams(t *testing.T) {
-	dir := t.TempDir()
-	env := []string{"HOME=" + dir, "QUOTA_STATE_DIR=" + dir,
-		"QUOTA_CONFIG=" + filepath.Join(dir, "quota.yaml"), "YK=ykey", "AK=akey"}
-	claude := process(t, env, "standin", "anthropic", "--listen", "127.0.0.1:0", "--key", "akey")
-	youtube := process(t, env, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
-	must(t, os.WriteFile(filepath.Join(dir, "quota.yaml"), []byte(`
+	claude := process(t, nil, "standin", "anthropic", "--listen", "127.0.0.1:0", "--key", "akey")
+	youtube := process(t, nil, "standin", "youtube", "--listen", "127.0.0.1:0", "--key", "ykey")
+	s := newShell(t, "", `
 credentials:
   - {name: y1, api_key: {env: YK}}
   - name: a1
@@ -63,8 +60,9 @@ credentials:
 upstreams:
   anthropic: {endpoint: "`+claude+`"}
   youtube: {endpoint: "`+youtube+`"}
-`), 0o600))
-	base := process(t, env, "proxy", "--listen", "127.0.0.1:0", "--estimate",
+`)
+	s.env = append(s.env, "YK=ykey", "AK=akey")
+	base := process(t, s.env, "proxy", "--listen", "127.0.0.1:0", "--estimate",
 		"anthropic.messages.create/output=300")
 	ask := func(verb, path, host, body string) int {
 		r, err := http.NewRequestWithContext(t.Context(), verb, base+path, strings.NewReader(body))
@@ -112,13 +110,7 @@ upstreams:
 	}
 	for credential, want := range map[string]string{"a1": `"key":"anthropic.messages.create"`,
 		"y1": `"key":"youtube.i18nRegions.list"`} {
-		c := exec.Command("quotactl", "log", "--by", "method", "-o", "json", "--credential",
-			credential)
-		c.Env = append(os.Environ(), env...)
-		out, err := c.Output()
-		if err != nil || !strings.Contains(strings.ReplaceAll(string(out), " ", ""), want) {
-			t.Errorf("log of %s: %s %v", credential, out, err)
-		}
+		s.want(0, want, "log", "--by", "method", "-o", "json", "--credential", credential)
 	}
 }
 

@@ -12,9 +12,10 @@ import (
 	"testing"
 
 	"quotabudget/internal/cli/clitest"
+	"quotabudget/internal/ledger/redistest"
 )
 
-// terminal is a shell on a terminal.
+// terminal is a terminal with a running command.
 type terminal struct {
 	*shell
 	keys *os.File
@@ -22,14 +23,13 @@ type terminal struct {
 	from int // start of the output that types has not matched yet
 }
 
-func newTerminal(t *testing.T) *terminal {
-	s := newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), tenUnits)
-	watcher, screen := clitest.Terminal(t, 80)
-	c := exec.Command("sh", "-i")
-	c.Env, c.Dir = append(s.env, "PS1=prompt ", "ENV=", "TERM=dumb"), s.dir
+// newTerminal starts a command on a terminal.
+func newTerminal(s *shell, columns int, c *exec.Cmd, env ...string) *terminal {
+	watcher, screen := clitest.Terminal(s.T, columns)
+	c.Env, c.Dir = append(s.env, env...), s.dir
 	c.Stdin, c.Stdout, c.Stderr = screen, screen, screen
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(t, c.Start())
+	must(s, c.Start())
 	screen.Close()
 	term := &terminal{shell: s, keys: watcher}
 	ended := make(chan struct{})
@@ -37,7 +37,7 @@ func newTerminal(t *testing.T) *terminal {
 		io.Copy(&term.seen, watcher) // until the last end of the terminal is closed
 		close(ended)
 	}()
-	t.Cleanup(func() {
+	s.Cleanup(func() {
 		c.Process.Kill()
 		c.Wait()
 		<-ended
@@ -62,7 +62,8 @@ func (term *terminal) types(keys, want string) {
 // TestExecTerminal: terminal keys, job control, pipes and input work as without exec.
 func TestExecTerminal(t *testing.T) {
 	t.Parallel()
-	term := newTerminal(t)
+	term := newTerminal(newShell(t, "sqlite://"+filepath.Join(t.TempDir(), "ledger.db"), tenUnits),
+		80, exec.Command("sh", "-i"), "PS1=prompt ", "ENV=", "TERM=dumb")
 	const exec = "quotactl exec --units 1 -- "
 	term.types("", "prompt ")
 	// Ctrl-C reaches the command once
@@ -88,4 +89,23 @@ func TestExecTerminal(t *testing.T) {
 	term.types("typed\n", "typed\r\ntyped")
 	term.types("\x04", "prompt ")
 	term.want(0, `"held":0,`, "status", "-o", "json")
+}
+
+// TestTopOnATerminal runs the program on a terminal while Redis goes away and comes back.
+func TestTopOnATerminal(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t, redistest.Options{AOF: true})
+	s := newShell(t, redis.URL(), "")
+	top := s.command("top", "--interval", "200ms")
+	term := newTerminal(s, 100, top, "TERM=xterm", "NO_COLOR=1")
+	term.types("", "search_list")
+	redis.Kill()
+	term.types("", "waiting for the ledger since")
+	redis.Restart(t)
+	term.types("", "quotactl top  2")
+	moves := strings.NewReplacer("\x1b[K\r\n", "\n", "\x1b[J\x1b[H", "\n",
+		"\x1b[?1049h\x1b[?25l\x1b[H", "")
+	clitest.Fits(t, 100, moves.Replace(term.seen.String()))
+	term.types("q", "\x1b[?1049l")
+	must(t, top.Wait())
 }
