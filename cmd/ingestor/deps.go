@@ -107,10 +107,10 @@ func (a *app) swept(cfg *config.Config) (config.Credential, error) {
 	for _, cost := range price {
 		limits := func(l quota.Limit) bool { return l.Bucket == cost.Bucket }
 		if !slices.ContainsFunc(cred.Limits, limits) {
-			return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(
+			return cred, cli.Misconfigured(
 				fmt.Errorf("credential %s has no limit on bucket %s, which %s takes units from",
 					cred.Name, cost.Bucket, report.PageMethod),
-				"limits: replaces all the defaults: add one for %s", cost.Bucket)}
+				"limits: replaces all the defaults: add one for %s", cost.Bucket)
 		}
 	}
 	return cred, nil
@@ -126,7 +126,7 @@ func (a *app) chosen(cfg *config.Config) (config.Credential, error) {
 		if cfg.File == "" { // nothing is set up yet
 			advice += "; ingestor once --demo needs no key"
 		}
-		return cred, &cli.Coded{Code: cli.ExitConfig, Err: cli.Hint(err, "%s", advice)}
+		return cred, cli.Misconfigured(err, "%s", advice)
 	}
 	return cred, nil
 }

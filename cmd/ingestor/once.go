@@ -85,9 +85,8 @@ func (a *app) sweepOnce(ctx context.Context, o onceOptions, file *metricsFile) e
 		cfg.Ingest.Pages = o.pages
 	}
 	if len(cfg.Ingest.Regions) == 0 {
-		return &cli.Coded{Code: cli.ExitConfig,
-			Err: cli.Hint(errors.New("no regions are configured"),
-				"set regions: under ingest:, or give --region")}
+		return cli.Misconfigured(errors.New("no regions are configured"),
+			"set regions: under ingest:, or give --region")
 	}
 	show := newProgress(a, cfg)
 	st, err := a.open(ctx, cfg, show.log, nil)

@@ -97,9 +97,8 @@ func (g *gate) correcting(ctx context.Context, q correction) (quota.Adjust, erro
 	}
 	at := now
 	if q.at != "" {
-		if at, err = parseTime(q.at, now, -1); err != nil {
-			return a, cli.Usagef("--at %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
-				"duration such as 2h", q.at)
+		if at, err = parseTime("at", q.at, now, -1); err != nil {
+			return a, err
 		}
 		switch {
 		case at.After(now):

@@ -35,7 +35,7 @@ func (a *app) costsTest() *cobra.Command {
 	var f tryFlags
 	c := a.Command("costs test", func(c *cobra.Command, args []string) error {
 		if f.request == "" {
-			return cli.Hint(cli.Usagef("--request is missing"), "usage: %s", c.UseLine())
+			return usagef(c, "--request is missing")
 		}
 		list, err := config.Prices(c.Context(), args[0])
 		if err != nil {

@@ -152,15 +152,19 @@ func parseBy(text string) (label string, bare bool, err error) {
 	return label, bare, err
 }
 
-// parseTime reads RFC 3339, a day in UTC, or a duration before (sign −1) or after (+1) now, to
-// the microsecond.
-func parseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
+// parseTime reads the time of a flag: RFC 3339, a day in UTC, or a duration before (sign −1) or
+// after (+1) now, to the microsecond.
+func parseTime(flag, text string, now time.Time, sign time.Duration) (time.Time, error) {
 	if d, err := words.ParseSpan(text); err == nil && d >= 0 {
 		return now.Add(sign * d).Truncate(time.Microsecond), nil
 	}
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
 		t, err = time.Parse(time.RFC3339, text)
+	}
+	if err != nil {
+		err = cli.Usagef("--%s %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a duration such "+
+			"as 2h", flag, text)
 	}
 	return t.Truncate(time.Microsecond), err
 }

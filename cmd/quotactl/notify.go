@@ -24,9 +24,8 @@ func (a *app) testNotify(c *cobra.Command, _ []string) error {
 		return err
 	}
 	if !cfg.Notify.Set() {
-		err := errors.New("notifications have no target")
-		return &cli.Coded{Code: cli.ExitConfig,
-			Err: cli.Hint(err, "set url, mail or command under notify: in quota.yaml")}
+		return cli.Misconfigured(errors.New("notifications have no target"),
+			"set url, mail or command under notify: in quota.yaml")
 	}
 	cfg.Notify.Secret.WarnExposed(a.Logger())
 	results := notify.Test(c.Context(), cfg, os.Environ())

@@ -252,8 +252,7 @@ func (a *app) servedCredentials(cfg *config.Config, names []string) (
 		}
 		if _, err := cred.APIKey.Key(); err != nil {
 			if isChosen {
-				return nil, &cli.Coded{Code: cli.ExitConfig,
-					Err: cli.Hint(err, "%s", cred.APIKey.Advice())}
+				return nil, cli.Misconfigured(err, "%s", cred.APIKey.Advice())
 			}
 			log.Warn("an upstream is not served: its credential has no key",
 				"upstream", cred.Upstream, "credential", cred.Name, "error", err)

@@ -131,11 +131,11 @@ func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, 
 			c.AdminKey.WarnExposed(a.Logger())
 			client.AdminKey, err = c.AdminKey.Key()
 			if err != nil {
-				err = broken(err, "%s reports this to %s", c.Upstream, m.Role)
+				err = cli.Misconfigured(err, "%s reports this to %s", c.Upstream, m.Role)
 			}
 		default:
 			if _, err = c.APIKey.Key(); err != nil {
-				return nil, broken(err, "%s", c.APIKey.Advice())
+				return nil, cli.Misconfigured(err, "%s", c.APIKey.Advice())
 			}
 			c.APIKey.WarnExposed(a.Logger())
 			var gate *meter.Transport
@@ -151,32 +151,28 @@ func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, 
 		return nil, cli.Hint(cli.Usagef("%s does not report this by any means that its price list "+
 			"names", c.Upstream), "the ledger learns from its responses, by its price list")
 	case project && client.ProjectName() == "":
-		return nil, broken(errors.New("credential "+c.Name+" has no project"),
+		return nil, cli.Misconfigured(errors.New("credential "+c.Name+" has no project"),
 			"write project: ID into quota.yaml")
 	}
 	return client, nil
-}
-
-func broken(err error, hint string, args ...any) error {
-	return cli.Hint(&cli.Coded{Code: cli.ExitConfig, Err: err}, hint, args...)
 }
 
 // account reads the credential's service account.
 func (a *app) account(g *gate) (*bill.Account, error) {
 	at := g.cred.Account
 	if at.File == "" {
-		return nil, broken(errors.New("credential "+g.Credential+" has no service_account"),
+		return nil, cli.Misconfigured(errors.New("credential "+g.Credential+" has no service_account"),
 			"an API key cannot read quota: write service_account: {file: PATH} into quota.yaml; "+
 				"docs/upstream.md shows how to make one")
 	}
 	text, err := at.Key(bill.MaxKey)
 	if err != nil {
-		return nil, broken(err, "write the JSON key of the account into that file, readable by "+
+		return nil, cli.Misconfigured(err, "write the JSON key of the account into that file, readable by "+
 			"the user that runs this program")
 	}
 	account, err := bill.ParseAccount(text)
 	if err != nil {
-		return nil, broken(errors.New("service account: file "+at.File+" "+err.Error()),
+		return nil, cli.Misconfigured(errors.New("service account: file "+at.File+" "+err.Error()),
 			"make a new key: gcloud iam service-accounts keys create FILE --iam-account EMAIL")
 	}
 	config.FileSecret(at.File, a.Getenv).WarnExposed(a.Logger())

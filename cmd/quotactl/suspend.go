@@ -32,9 +32,8 @@ func (a *app) suspend() *cobra.Command {
 			order.Credential, order.By = g.Credential, cmp.Or(order.By, userName())
 			if until == "" {
 				_, order.Until = g.prices().Reset(order.Bucket).Bounds(now)
-			} else if order.Until, err = parseTime(until, now, +1); err != nil {
-				return cli.Usagef("--until %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a "+
-					"duration such as 2h", until)
+			} else if order.Until, err = parseTime("until", until, now, +1); err != nil {
+				return err
 			}
 			if !order.Until.After(now) {
 				return cli.Usagef("--until %s is in the past", until)

@@ -150,6 +150,11 @@ func Hint(err error, format string, args ...any) error {
 	return &HintError{err, fmt.Sprintf(format, args...)}
 }
 
+// Misconfigured returns err with ExitConfig and a hint.
+func Misconfigured(err error, hint string, args ...any) error {
+	return Hint(&Coded{Code: ExitConfig, Err: err}, hint, args...)
+}
+
 // Coded sets the exit code. If Err is nil, nothing is printed, because the result is on standard
 // output.
 type Coded struct {

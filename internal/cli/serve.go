@@ -139,14 +139,7 @@ func limiter(ctx context.Context, cfg *config.Config) (*limit.Guard, func() erro
 
 // CheckAddress validates the address of a flag, if it is given.
 func CheckAddress(flag, address, example string) error {
-	if address == "" {
-		return nil
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err == nil && port != "" {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil || port == "" {
+	if !config.IsAddress(address) {
 		return Usagef("--%s %q: write host:port, such as %s", flag, address, example)
 	}
 	return nil

@@ -126,16 +126,17 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, err
 }
 
-// checkAddress accepts "", which means no address.
-func checkAddress(text string) error {
-	if text == "" {
-		return nil
-	}
+// IsAddress reports whether a text is host:port, or "", which means no address.
+func IsAddress(text string) bool {
 	_, port, err := net.SplitHostPort(text)
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
-	if err != nil || port == "" {
+	return text == "" || err == nil && port != ""
+}
+
+func checkAddress(text string) error {
+	if !IsAddress(text) {
 		return fmt.Errorf("%q: write host:port, such as %s", words.Clip(text), DefaultListen)
 	}
 	return nil

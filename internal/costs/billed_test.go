@@ -157,7 +157,7 @@ func TestAnthropicBills(t *testing.T) {
 		`"compaction","input_tokens":90000,"output_tokens":500},{"type":"advisor_message",` +
 		`"model":"claude-opus-4-8","input_tokens":7,"output_tokens":7}]`), 0}
 	_, out := compacted.booked(t, "anthropic", "/v1/messages")
-	if got := written(out.Costs[:3]); got != "requests/sonnet-4 1, input/sonnet-4 91000, "+
+	if got := quoted(out.Costs[:3]); got != "requests/sonnet-4 1, input/sonnet-4 91000, "+
 		"output/sonnet-4 1500" {
 		t.Errorf("the limits of the class count %s", got)
 	}

@@ -29,10 +29,10 @@ func TestPrices(t *testing.T) {
 		{"youtube.videos.insert", "video_insert 1", "default 100"},
 		{"youtube.videos.batchGetStats", "video_batch_get_stats 1", "default 1"},
 	} {
-		if got, err := table.Price(c.method); err != nil || written(got) != c.current {
+		if got, err := table.Price(c.method); err != nil || quoted(got) != c.current {
 			t.Errorf("%s costs %v, %v; want %v", c.method, got, err, c.current)
 		}
-		if got, err := single.Price(c.method); err != nil || written(got) != c.old {
+		if got, err := single.Price(c.method); err != nil || quoted(got) != c.old {
 			t.Errorf("in the single pool %s costs %v, %v; want %v", c.method, got, err, c.old)
 		}
 	}
@@ -47,15 +47,6 @@ func TestPrices(t *testing.T) {
 		!strings.Contains(err.Error(), "current, single-pool") {
 		t.Errorf("an unknown profile: %v", err)
 	}
-}
-
-// written formats costs as in the tables of these tests: "default 100, search_list 1".
-func written(costs []quota.Cost) string {
-	var parts []string
-	for _, c := range costs {
-		parts = append(parts, fmt.Sprint(c.Bucket, " ", c.Units))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func sameMethod(a, b costs.Method) bool {

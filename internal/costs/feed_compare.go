@@ -79,7 +79,7 @@ func (c comparison) model(key string, m FeedModel) (all []Difference) {
 		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
 			continue // no longer valid
 		}
-		if row, ok := c.rowOf(key, max(p.Since, c.today)); ok && (!listed || row.Since > before.Since) {
+		if row, ok := c.table.rowOf(key, max(p.Since, c.today)); ok && (!listed || row.Since > before.Since) {
 			before, listed = row, true
 		}
 		d, differs := c.compare(key, before, listed, p)
@@ -122,22 +122,12 @@ func (c comparison) has(key string, matches func(Row) bool) bool {
 
 func anyRow(Row) bool { return true }
 
-// rowOf returns the row of a key that is valid on a day.
-func (c comparison) rowOf(key, day string) (row Row, ok bool) {
-	for _, r := range c.table.Rows {
-		if r.Key == key && r.Counts(day) {
-			row, ok = r, true
-		}
-	}
-	return row, ok
-}
-
 // compare returns the difference between a price of the feed and the list's row.
 func (c comparison) compare(key string, row Row, listed bool, p FeedPrice) (d Difference,
 	differs bool) {
 	if !listed {
 		after := c.newRow(p)
-		same, found := c.rowOf(undated(key), c.today)
+		same, found := c.table.rowOf(undated(key), c.today)
 		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
 			return d, false // without the main prices, or the same row applies
 		}

@@ -81,10 +81,7 @@ func edited(source string, pairs ...string) string {
 
 func parse(t *testing.T, text string) (*costs.Table, costs.PriceTable) {
 	t.Helper()
-	table, err := costs.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := parsed(t, text)
 	return table.At(day), table.Tables()[0]
 }
 

@@ -128,7 +128,7 @@ func TestParseOfMeteredMethods(t *testing.T) {
 	if chat.Known() || !slices.Equal(terms, want) {
 		t.Errorf("chat takes\n%s", strings.Join(terms, "\n"))
 	}
-	if put, _ := table.Lookup("x.put"); !put.Known() || written(put.Costs) != "daily 2" {
+	if put, _ := table.Lookup("x.put"); !put.Known() || quoted(put.Costs) != "daily 2" {
 		t.Errorf("put %+v", put)
 	}
 	if got := table.DefaultLimits(); len(got) != 2 || got[0].Units != 100 ||

@@ -241,14 +241,7 @@ func (p place) moment(h http.Header, doc any) (m Moment, unread string) {
 	if p.after > 0 {
 		return Moment{After: p.after}, ""
 	}
-	text, ok := p.text(h, doc)
-	if !ok {
-		return m, ""
-	}
-	value := text
-	if param, ok := fieldParam(text, p.Policy, "t", "reset"); ok {
-		value = param
-	}
+	text, value := p.value(h, doc, "t", "reset")
 	at, after, ok := ParseMoment(value, p.As)
 	if !ok || time.Until(at) > farthest {
 		return m, p.unread(text)
@@ -264,14 +257,7 @@ func (p place) amount(h http.Header, doc any, env variables, part limitPart) (
 		value, err := p.units.Value(env)
 		return int64(value), "", err == nil && value >= 0 && value <= quota.MaxUnits
 	}
-	text, ok := p.text(h, doc)
-	if !ok {
-		return 0, "", false
-	}
-	value := text
-	if param, ok := fieldParam(text, p.Policy, paramsOf[part]...); ok {
-		value = param
-	}
+	text, value := p.value(h, doc, paramsOf[part]...)
 	if n, ok = parseAmount(value, part); !ok {
 		unread = p.unread(text)
 	}
@@ -291,16 +277,19 @@ func (p place) unread(text string) string {
 	return p.String() + ": " + words.Clip(untrusted.Plain(text))
 }
 
-// text returns the text of the header, or at the path.
-func (p place) text(h http.Header, doc any) (string, bool) {
+// value returns the text of the header or at the path, or "", and its named parameter, or else the
+// text.
+func (p place) value(h http.Header, doc any, params ...string) (text, value string) {
 	if p.Header != "" {
-		text := lineOf(h)(p.Header)
-		return text, text != ""
+		text = lineOf(h)(p.Header)
+	} else if p.Path != "" {
+		text, _ = untrusted.FindText(doc, p.Path)
 	}
-	if p.Path == "" {
-		return "", false
+	value, ok := fieldParam(text, p.Policy, params...)
+	if !ok {
+		value = text
 	}
-	return untrusted.FindText(doc, p.Path)
+	return text, value
 }
 
 // titleForm matches the title of a page.

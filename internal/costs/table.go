@@ -67,8 +67,8 @@ func (t PriceTable) Find(key, day string) (row Row, listed, ok bool) {
 	key = strings.ToLower(key)
 	tail := key[strings.LastIndexByte(key, '/')+1:]
 	for _, name := range []string{key, undated(key), tail, undated(tail)} {
-		if r := t.best(day, func(r, _ *Row) bool { return r.Key == name }); r != nil {
-			return *r, true, true
+		if row, ok = t.rowOf(name, day); ok {
+			return row, true, true
 		}
 	}
 	for _, name := range []string{key, tail} {
@@ -97,6 +97,14 @@ func (t PriceTable) Find(key, day string) (row Row, listed, ok bool) {
 		return r.Number >= than.Number
 	}
 	return *t.best(day, dearer), false, true
+}
+
+// rowOf returns the row of exactly that key on a day.
+func (t PriceTable) rowOf(key, day string) (row Row, ok bool) {
+	if r := t.best(day, func(r, _ *Row) bool { return r.Key == key }); r != nil {
+		return *r, true
+	}
+	return row, false
 }
 
 // best returns the best of the rows valid on a day, or nil. better compares a row with the best so

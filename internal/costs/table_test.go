@@ -85,7 +85,7 @@ func TestTableSettles(t *testing.T) {
 	} {
 		q := asked(t, fmt.Sprintf(`{"model":%q,"max":9}`, c.model))
 		out := answered(q, 200, "application/json", "{"+c.response+"}", 99)
-		if got := written(out.Costs[1:]); got != c.want {
+		if got := quoted(out.Costs[1:]); got != c.want {
 			t.Errorf("%s, %s takes %s, want %s", c.model, c.response, got, c.want)
 		}
 		if got := unlisted(out.Unlisted); got != c.unlisted {
