@@ -256,12 +256,18 @@ func merged(ours []quota.Limit, changes []importedLimit) []quota.Limit {
 	return all
 }
 
-// limitNode returns the limit in a list that matches another one, or nil.
+// limitNode returns the limit in a list that matches another one, or nil. It passes over limits per
+// label and across parts, which the upstream does not report.
 func limitNode(list *yaml.Node, l quota.Limit) *yaml.Node {
 	for _, node := range list.Content {
 		bucket, window := grammar.Child(node, "bucket"), grammar.Child(node, "window")
 		if bucket == nil || window == nil || bucket.Value != l.Bucket ||
-			grammar.Child(node, "across") != nil || grammar.Child(node, "units") == nil {
+			grammar.Child(node, "across") != nil || grammar.Child(node, "per") != nil ||
+			grammar.Child(node, "units") == nil {
+			continue
+		}
+		zone := grammar.Child(node, "timezone")
+		if zone != nil && l.Window.IsCalendar() && zone.Value != l.Window.ZoneName() {
 			continue
 		}
 		w, err := quota.ParseWindow(window.Value, l.Window.ZoneName())

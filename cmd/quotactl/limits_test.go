@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"quotabudget/internal/config"
+	"quotabudget/internal/quota"
+)
+
+// TestSpliceLimits: the upstream's limit replaces the one of the same bucket, window and zone, and
+// no other.
+func TestSpliceLimits(t *testing.T) {
+	const text = `credentials:
+  - name: a
+    limits:
+      - {bucket: requests, per: "label:team", units: 10, window: 1m}
+      - {bucket: requests, across: all, units: 11, window: 1m}
+      - {bucket: requests, units: 12, window: 1m}
+      - {bucket: requests, units: 13, window: day, timezone: UTC}
+      - {bucket: requests, units: 14, window: day, timezone: America/Los_Angeles}
+      - {bucket: requests, units: 15, window: month}
+`
+	for _, c := range []struct{ window, zone, before string }{
+		{"1m", "", "12"}, {"day", "UTC", "13"}, {"day", "America/Los_Angeles", "14"},
+		{"month", "UTC", "15"},
+	} {
+		window, err := quota.ParseWindow(c.window, c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := newChange(quota.Limit{Bucket: "requests", Units: 500, Window: window}, nil)
+		got, err := spliceLimits(text, config.Credential{Name: "a"}, []importedLimit{change})
+		want := strings.Replace(text, "units: "+c.before, "units: 500", 1)
+		if err != nil || got != want {
+			t.Errorf("%s %s: %v\n%s", c.window, c.zone, err, got)
+		}
+	}
+}
