@@ -200,7 +200,7 @@ func spliceLimits(text string, c config.Credential, changes []importedLimit) (st
 			lines = append(lines, "  "+item(l))
 		}
 		file.Append(credential, lines...)
-		return file.String(), nil
+		return file.Result()
 	}
 	var added []string
 	for _, change := range changes {
@@ -222,7 +222,7 @@ func spliceLimits(text string, c config.Credential, changes []importedLimit) (st
 	default:
 		file.Append(list, added...)
 	}
-	return file.String(), nil
+	return file.Result()
 }
 
 // item writes a limit as an item of a list.

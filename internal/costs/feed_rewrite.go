@@ -56,7 +56,7 @@ func RewriteTable(text string, table PriceTable, all []Difference, source, title
 		f.Append(sources, fmt.Sprintf("%s: {status: secondary, date: %s, text: %q}",
 			keyText(source), day, title))
 	}
-	return f.String(), nil
+	return f.Result()
 }
 
 // rowsText writes the rows of one key, ordered by date, with the differences applied.

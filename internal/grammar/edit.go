@@ -1,6 +1,8 @@
 package grammar
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +17,7 @@ type Editor struct {
 	text  string
 	lines []int // offset of the start of each line
 	edits []edit
+	err   error // the first edit that cannot be made
 }
 
 // edit replaces a part of a text.
@@ -23,8 +26,15 @@ type edit struct {
 	text       string
 }
 
-// Edit returns an Editor for a file whose top node is a mapping.
+// Edit returns an Editor for a file whose top node is a mapping. The lines of the text must end as
+// the Editor counts them.
 func Edit(text string) (*Editor, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("cannot be edited: it is not UTF-8")
+	}
+	if strings.ContainsAny(strings.ReplaceAll(text, "\r\n", "\n"), "\r\u0085\u2028\u2029") {
+		return nil, errors.New("cannot be edited: a line must end with a line feed")
+	}
 	e := &Editor{text: text, Top: &yaml.Node{}, lines: []int{0}}
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
@@ -41,14 +51,17 @@ func Edit(text string) (*Editor, error) {
 	return e, nil
 }
 
-// String returns the text with all edits.
-func (e *Editor) String() string {
+// Result returns the text with all edits, or an error if one of them cannot be made.
+func (e *Editor) Result() (string, error) {
+	if e.err != nil {
+		return "", e.err
+	}
 	text := e.text
 	slices.SortStableFunc(e.edits, func(a, b edit) int { return b.begin - a.begin })
 	for _, e := range e.edits {
 		text = text[:e.begin] + e.text + text[e.end:]
 	}
-	return text
+	return text, nil
 }
 
 // Text returns the text of a node.
@@ -110,43 +123,66 @@ func (e *Editor) lineEnd(at int) int {
 	return len(e.text)
 }
 
-// end returns where a node ends: after its last bracket, quote or letter.
+// end returns where a node ends: after its last bracket, quote or letter. A node that it cannot
+// follow, such as a text of several lines without quotes, makes Result fail.
 func (e *Editor) end(n *yaml.Node) int {
 	at := e.begin(n)
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
-		return e.quoteEnd(at)
-	case n.Kind == yaml.ScalarNode:
+		if quote := e.text[at]; quote == '"' || quote == '\'' {
+			return e.quoteEnd(at)
+		}
+	case n.Kind == yaml.ScalarNode && strings.HasPrefix(e.text[at:], n.Value):
 		return at + len(n.Value)
+	case n.Kind == yaml.ScalarNode:
+	case n.Kind == yaml.AliasNode:
+		return at + len("*") + len(n.Value)
 	case InLines(n):
 		return e.end(n.Content[len(n.Content)-1])
+	default:
+		return e.flowEnd(n, at)
 	}
-	depth := 0
+	e.fail(n)
+	return at
+}
+
+// flowEnd returns where a node in brackets ends.
+func (e *Editor) flowEnd(n *yaml.Node, at int) int {
+	empty := len(n.Content) == 0
+	if !empty {
+		at = e.end(n.Content[len(n.Content)-1])
+	}
 	for ; at < len(e.text); at++ {
-		switch e.text[at] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return at + 1
-			}
-		case '"', '\'':
-			at = e.quoteEnd(at) - 1
-		case '#':
-			if at > 0 && (e.text[at-1] == ' ' || e.text[at-1] == '\n') {
-				at = e.lineEnd(at) - 1
-			}
+		switch c := e.text[at]; {
+		case c == '}', c == ']':
+			return at + 1
+		case c == '#' && strings.ContainsRune(" \n", rune(e.text[at-1])):
+			at = e.lineEnd(at) - 1
+		case !empty && !strings.ContainsRune(" \t\r\n,", rune(c)):
+			e.fail(n)
+			return at
 		}
 	}
+	e.fail(n)
 	return at
+}
+
+func (e *Editor) fail(n *yaml.Node) {
+	if e.err == nil {
+		e.err = fmt.Errorf("line %d cannot be edited: write its values in one line each, without "+
+			"the anchors and tags of YAML", n.Line)
+	}
 }
 
 func (e *Editor) quoteEnd(at int) int {
 	quote := e.text[at]
-	for at++; at < len(e.text) && e.text[at] != quote; at++ {
-		if e.text[at] == '\\' && quote == '"' {
+	for at++; at < len(e.text); at++ {
+		switch next := strings.HasPrefix(e.text[at+1:], "'"); {
+		case e.text[at] == '\\' && quote == '"', e.text[at] == '\'' && quote == '\'' && next:
 			at++
+		case e.text[at] == quote:
+			return at + 1
 		}
 	}
-	return at + 1
+	return at
 }
