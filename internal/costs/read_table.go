@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"quotabudget/internal/grammar"
+	"quotabudget/internal/quota"
 	"quotabudget/internal/words"
 )
 
@@ -33,8 +34,14 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 			at.Key("columns").Item(i).Add("%q cannot be used as a name", words.Clip(column))
 		}
 	}
+	keys := map[string]bool{}
 	for i, e := range f.Rows {
-		t.rows(strings.ToLower(e.key), f.Source, e.value, at.Key("rows").Pair(i))
+		key, at := strings.ToLower(e.key), at.Key("rows").Pair(i)
+		if keys[key] {
+			at.Add("there is another row called %s: upper and lower case are the same", words.Clip(key))
+		}
+		keys[key] = true
+		t.rows(key, f.Source, e.value, at)
 	}
 	t.check(at)
 	r.scope.Tables[name] = t.PriceTable
@@ -101,8 +108,11 @@ func (t *tableReader) columns(row *Row, f fileRow, at grammar.Place) {
 	for _, length := range at.Key("above").Keys() {
 		at := at.Key("above").Key(length)
 		above, err := strconv.ParseFloat(strings.ReplaceAll(length, "_", ""), 64)
-		if err != nil || above <= 0 || len(t.Prompt) == 0 {
+		if err != nil || !(above > 0 && above <= quota.MaxUnits) || len(t.Prompt) == 0 {
 			at.Add("write a length of the prompt, and prompt in the table")
+		}
+		if slices.ContainsFunc(row.Bands, func(b Band) bool { return b.Above == above }) {
+			at.Add("there are other figures for prompts of that length")
 		}
 		longer := map[string]float64{}
 		maps.Copy(longer, f.Figures)
