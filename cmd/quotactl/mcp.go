@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 
@@ -236,6 +237,9 @@ func (l *lines) pass(messages io.Writer, line []byte, long bool) error {
 		return l.refuse(jsonrpc.CodeParseError, "the line is not JSON")
 	case wrong != nil:
 		return l.refuse(jsonrpc.CodeInvalidRequest, "the line is not a message of JSON-RPC 2.0")
+	case !exactID(line):
+		return l.refuse(jsonrpc.CodeInvalidRequest,
+			"the id must be a text, or a whole number of at most 2^53")
 	}
 	if _, err := fmt.Fprintf(messages, "%s\n", line); err != nil {
 		return err // the session has ended
@@ -244,6 +248,17 @@ func (l *lines) pass(messages io.Writer, line []byte, long bool) error {
 		<-l.answered
 	}
 	return nil
+}
+
+// exactID reports whether the library keeps the id of a message: it reads numbers as float64, and
+// an answer with another id would answer nothing.
+func exactID(line []byte) bool {
+	var message struct{ ID json.RawMessage }
+	var number float64
+	if json.Unmarshal(line, &message) != nil || json.Unmarshal(message.ID, &number) != nil {
+		return true
+	}
+	return number == math.Trunc(number) && math.Abs(number) <= 1<<53
 }
 
 func (l *lines) refuse(code int, why string) error {

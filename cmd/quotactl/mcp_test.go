@@ -166,6 +166,12 @@ func TestAgentLines(t *testing.T) {
 		{"", ""},
 		{`[]`, `"id":null,"error":{"code":-32600`},
 		{`{"id":3}`, `"id":null,"error":{"code":-32600`},
+		// read as numbers of 53 bits, these would get answers with other ids
+		{`{"jsonrpc":"2.0","id":1795359845123456789,"method":"ping"}`,
+			`"id":null,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `"id":null,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":-9007199254740992,"method":"ping"}`,
+			`"id":-9007199254740992,"result":{}`},
 		{`{"jsonrpc":"2.0","id":4,"result":{}}`, ""},
 		{`"` + strings.Repeat("x", 3*maxLine) + `"`, `"id":null,"error":{"code":-32600`},
 		{`{"jsonrpc":"2.0","id":5,"method":"none"}`, `"id":5,"error":{"code":-32601`},
