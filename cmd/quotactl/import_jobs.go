@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -279,20 +280,20 @@ func (j importedJob) text() string {
 	}
 	line("elsewhere: %s", quoted(j.Elsewhere))
 	line("schedule: %s", quoted(j.Schedule))
-	line("timezone: %s", j.Timezone)
+	line("timezone: %s", word(j.Timezone))
 	line("cost: %s", j.cost())
-	line("settle: %s", j.Settle)
+	line("settle: %s", word(j.Settle))
 	line("credential: %s", j.Credential)
 	return b.String()
 }
 
 func (j importedJob) cost() string {
 	if j.Method != "" {
-		return fmt.Sprintf("{method: %s, count: %d}", j.Method, j.Count)
+		return fmt.Sprintf("{method: %s, count: %d}", word(j.Method), j.Count)
 	}
 	var items []string
 	for _, c := range j.Cost {
-		items = append(items, fmt.Sprintf("{bucket: %s, units: %d}", c.Bucket, c.Units))
+		items = append(items, fmt.Sprintf("{bucket: %s, units: %d}", word(c.Bucket), c.Units))
 	}
 	switch {
 	case j.Learned:
@@ -301,6 +302,16 @@ func (j importedJob) cost() string {
 		return items[0]
 	}
 	return "[" + strings.Join(items, ", ") + "]"
+}
+
+var wordForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/+-]*$`)
+
+// word writes a word of a crontab without quotes, if YAML reads it as it is: UTC # x would be UTC.
+func word(text string) string {
+	if wordForm.MatchString(text) {
+		return text
+	}
+	return quoted(text)
 }
 
 // quoted quotes a string as JSON does, which is valid YAML, too.
