@@ -209,44 +209,6 @@ methods: {x.get: {route: GET /a, cost: {money: 1}, source: page}}`, text))
 	}
 }
 
-// TestLessons: headers apply to the charged part of a bucket, and invalid ones are ignored.
-func TestLessons(t *testing.T) {
-	const head = "anthropic-ratelimit-output-tokens-"
-	for _, c := range []struct {
-		headers []string
-		want    string
-	}{
-		{nil, ""},
-		{[]string{head + "limit", "8000", head + "remaining", "812", head + "reset",
-			"2026-11-22T15:04:05Z"}, "output/sonnet-4 1m 812 of 8000, 15:04:05"},
-		{[]string{head + "remaining", "0"}, "output/sonnet-4 1m 0 of 0, never"},
-		{[]string{head + "remaining", "-1", head + "reset", "60"}, ""},
-		{[]string{head + "remaining", "many", head + "limit", "-5", head + "reset",
-			"2026-11-22T15:04:05Z"}, "output/sonnet-4 1m -1 of 0, 15:04:05"},
-		{[]string{head + "limit", "8000"}, ""},
-		{[]string{head + "remaining", "5", head + "reset", time.Now().AddDate(2, 0, 0).UTC().
-			Format(time.RFC3339)}, "output/sonnet-4 1m 5 of 0, never"},
-		{[]string{head + "remaining", "NaN", head + "reset", "1795359845"}, ""},
-	} {
-		out := answered(anthropic(t), 200, "application/json", usage, 99, c.headers...)
-		var got []string
-		for _, l := range out.Lessons {
-			at := "never"
-			if reset := l.Reset.Time(time.Time{}); !reset.IsZero() {
-				at = reset.Format(time.TimeOnly)
-			}
-			got = append(got, fmt.Sprintf("%s %s %d of %d, %s", l.Bucket, l.Window, l.Remaining,
-				l.Limit, at))
-			if !strings.HasPrefix(l.Why, head) {
-				t.Errorf("the lesson is from %q", l.Why)
-			}
-		}
-		if strings.Join(got, "; ") != c.want {
-			t.Errorf("%v teach %v, want %s", c.headers, got, c.want)
-		}
-	}
-}
-
 // TestEachRule reads a response with each rule of the test's list.
 func TestEachRule(t *testing.T) {
 	table := all(t)

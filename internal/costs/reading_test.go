@@ -2,7 +2,6 @@ package costs_test
 
 import (
 	"net/http"
-	"slices"
 	"testing"
 
 	"quotabudget/internal/costs"
@@ -11,13 +10,7 @@ import (
 // TestUsageInOtherForms: usage is found in a list, in lines of JSON and in streams that do not end,
 // whatever the Content-Type is.
 func TestUsageInOtherForms(t *testing.T) {
-	table := parsed(t, listOf("", `
-  things.read:
-    route: GET /v1/things
-    source: page
-    hold: {units: {estimate: 10, most: 500}}
-    usage: [usage, "*.meta.usage"]
-    settle: {units: "max(usage.total, usage.parts ?? 0)"}`))
+	table := parsed(t, settling("max(usage.total, usage.parts ?? 0)", ""))
 	q := quoteOf(t, table, "GET /v1/things", "")
 	const mark, jsonKind, stream = "\ufeff", "application/json", "text/event-stream"
 	const last = `{"usage":{"total":9}}`
@@ -65,25 +58,6 @@ func TestCutLines(t *testing.T) {
 	o.Cut()
 	if got := quoted(o.Close().Costs); got != held {
 		t.Errorf("%s, want %s", got, held)
-	}
-}
-
-// TestRepeatedHeader: a cost or limit in a repeated header is ignored.
-func TestRepeatedHeader(t *testing.T) {
-	q := quoteOf(t, shipped(t, "generic"), "GET /a", "")
-	h := http.Header{"X-Request-Cost": {"1", "5"}, "X-Ratelimit-Remaining": {"9", "8"}}
-	out := q.Observe(200, h).Close()
-	if len(out.Missing) != 1 || !slices.Equal(out.Costs, q.Observe(200, nil).Close().Costs) {
-		t.Errorf("took %v, missing %q", out.Costs, out.Missing)
-	}
-	for _, l := range out.Lessons {
-		if l.Remaining >= 0 {
-			t.Errorf("learned %+v", l)
-		}
-	}
-	h = http.Header{"X-Request-Cost": {"5"}, "X-Ratelimit-Remaining": {"8"}}
-	if out := q.Observe(200, h).Close(); len(out.Missing) > 0 || len(out.Lessons) != 1 {
-		t.Errorf("once each: %+v", out)
 	}
 }
 

@@ -50,7 +50,7 @@ func summary(out costs.Outcome) string {
 		lessons += fmt.Sprintf("%d of %d%s ", l.Remaining, l.Limit, at(l.Reset))
 	}
 	for _, text := range out.Unread {
-		lessons += "unread " + text
+		lessons += "unread " + text + " "
 	}
 	if r := out.Refusal; r != nil {
 		refusal = strings.TrimSpace(fmt.Sprint(r.Kind, " ", r.Bucket)) + at(r.Until)
@@ -89,6 +89,7 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 	left := learn(`remaining: '2000 - int(split(header("x-usage"), ",")[1])'`)
 	ietf := "remaining: ratelimit, reset: {header: ratelimit, as: seconds}"
 	const burst = `RateLimit: "burst";r=9;t=1, "day";r=500;t=60`
+	const tokens = "anthropic-ratelimit-output-tokens-"
 	const waiting = `{"error":[{"a":1},{"wait":"37s"}]}`
 	for _, c := range []struct {
 		list, call string // a shipped list, or the text of one
@@ -126,6 +127,27 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 		{settling("1", "errors: {reasons: [{name: code}]}\nrefusals: [{status: 429, "+
 			`where: says("spent"), kind: exhausted, bucket: units, until: 1m}]`), things, 429, "",
 			`{"code":"spent"}`, "; -; exhausted units in 1m0s"},
+		// invalid headers are ignored
+		{"anthropic", message, 200, "", "{}", "; -; -"},
+		{"anthropic", message, 200, tokens + "limit: 8000|" + tokens + "remaining: 812|" + tokens +
+			"reset: 2026-11-22T15:04:05Z", "{}", "; 812 of 8000 at 2026-11-22T15:04:05Z; -"},
+		{"anthropic", message, 200, tokens + "remaining: 0", "{}", "; 0 of 0; -"},
+		{"anthropic", message, 200, tokens + "remaining: -1|" + tokens + "reset: 60", "{}",
+			"; unread " + tokens + "reset: 60; -"},
+		{"anthropic", message, 200, tokens + "remaining: many|" + tokens + "limit: -5|" + tokens +
+			"reset: 2026-11-22T15:04:05Z", "{}", "; -1 of 0 at 2026-11-22T15:04:05Z unread " + tokens +
+			"limit: -5 unread " + tokens + "remaining: many; -"},
+		{"anthropic", message, 200, tokens + "limit: 8000", "{}", "; -; -"},
+		{"anthropic", message, 200, tokens + "remaining: 5|" + tokens + "reset: 2200-01-01T00:00:00Z",
+			"{}", "; 5 of 0 unread " + tokens + "reset: 2200-01-01T00:00:00Z; -"},
+		{"anthropic", message, 200, tokens + "remaining: NaN|" + tokens + "reset: 1795359845", "{}",
+			"; unread " + tokens + "remaining: NaN unread " + tokens + "reset: 1795359845; -"},
+		{"generic", "GET /a", 200, "x-request-cost: 5|x-ratelimit-remaining: 8", "",
+			"requests 1, units 5; 8 of 0; -"},
+		{"generic", "GET /a", 200, "x-request-cost: 1|x-request-cost: 5", "", "units 10 without " +
+			`[int(header("x-request-cost")) cannot be computed: invalid operation: int(1, 5) (1:1)]; -; -`},
+		{"generic", "GET /a", 200, "x-ratelimit-remaining: 9|x-ratelimit-remaining: 8", "",
+			"; unread x-ratelimit-remaining: 9, 8; -"},
 		// a number that an upstream omits is 0 if its object exists
 		{zeros, things, 200, "", `{"quota":{"left":5}}`, "units 0; 5 of 0; -"},
 		{zeros, things, 200, "", `{"quota":{"used":3}}`, "units 3; 0 of 0; -"},
