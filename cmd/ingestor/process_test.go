@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -227,17 +227,13 @@ func TestStandinProgram(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "ingestor", "standin", "--listen", "127.0.0.1:0",
 		"--units", "1")
-	out, err := cmd.StdoutPipe()
+	pipe, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	var line []byte
-	for b := make([]byte, 1); len(line) == 0 ||
-		line[len(line)-1] != '\n'; line = append(line, b[0]) {
-		if _, err := io.ReadFull(out, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	url := strings.TrimSpace(string(line))
+	out := bufio.NewReader(pipe)
+	line, err := out.ReadString('\n')
+	must(t, err)
+	url := strings.TrimSpace(line)
 	env := []string{"YOUTUBE_ENDPOINT=" + url, "YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" +
 		filepath.Join(t.TempDir(), "state")}
 	if sweep := begin(t, env, "ingestor", "once", "--region", "US"); sweep.code() != 75 {

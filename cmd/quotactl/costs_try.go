@@ -208,11 +208,10 @@ func (out tried) rows() (rows []triedCost) {
 }
 
 func (out tried) unlisted() []string {
-	lines := []string{}
-	for _, u := range slices.Concat(out.quote.Unlisted, out.Unlisted) {
-		lines = append(lines, fmt.Sprintf("%s %s in %s", u.Fact, u.Value, u.Table))
-	}
-	return lines
+	all := slices.Concat(out.quote.Unlisted, out.Unlisted)
+	return cli.Each(all, func(u costs.Unlisted) string {
+		return fmt.Sprintf("%s %s in %s", u.Fact, u.Value, u.Table)
+	})
 }
 
 // atLeast returns nil for a number that is smaller.

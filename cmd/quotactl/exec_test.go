@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,6 +75,15 @@ func onBoth(t *testing.T, config string, story func(*shell)) {
 func (s *shell) command(args ...string) *exec.Cmd {
 	c := exec.Command("quotactl", args...)
 	c.Env, c.Dir = s.env, s.dir
+	return c
+}
+
+// begin starts quotactl, whose standard error is kept.
+func (s *shell) begin(args ...string) *exec.Cmd {
+	s.Helper()
+	c := s.command(args...)
+	c.Stderr = &bytes.Buffer{}
+	must(s, c.Start())
 	return c
 }
 
@@ -221,10 +231,7 @@ func TestExecMany(t *testing.T) {
 // all starts many at once and waits for them.
 func (s *shell) all(n int, args ...string) (ended []*exec.Cmd) {
 	for range n {
-		c := s.command(args...)
-		c.Stderr = &bytes.Buffer{}
-		must(s, c.Start())
-		ended = append(ended, c)
+		ended = append(ended, s.begin(args...))
 	}
 	for _, c := range ended {
 		c.Wait()
@@ -266,11 +273,10 @@ func TestExecSignals(t *testing.T) {
 }
 
 // started starts a line of shell under exec, and waits until it has written to the file ready.
-func (s *shell) started(line string) *exec.Cmd {
+func (s *shell) started(line string, flags ...string) *exec.Cmd {
 	os.Remove(filepath.Join(s.dir, "ready"))
-	c := s.command("exec", "--units", "1", "--", "sh", "-c", line)
-	c.Stderr = &bytes.Buffer{}
-	must(s, c.Start())
+	c := s.begin(slices.Concat([]string{"exec", "--units", "1"}, flags,
+		[]string{"--", "sh", "-c", line})...)
 	s.exists("ready")
 	return c
 }
@@ -279,20 +285,14 @@ func (s *shell) started(line string) *exec.Cmd {
 // leaves the queue.
 func TestExecWaiting(t *testing.T) {
 	onBoth(t, tenUnits, func(s *shell) {
-		first := s.command("exec", "--units", "8", "--settle", "exit", "--", "sh", "-c",
-			"echo > ready; while ! test -e go; do sleep 0.02; done; exit 1")
-		must(s, first.Start())
-		s.exists("ready")
+		first := s.started("echo > ready; while ! test -e go; do sleep 0.02; done; exit 1",
+			"--units", "8", "--settle", "exit")
 		var line []*exec.Cmd
 		for i, units := range []string{"10", "10", "10", "1"} { // the last one would fit
-			c := s.command("exec", "--units", units, "--wait", "5m", "--settle", "exit", "--label",
-				"job=j"+string(rune('0'+i)), "--", "sh", "-c", "echo $0 >> order; exit 1",
-				string(rune('0'+i)))
-			c.Stderr = &bytes.Buffer{}
-			must(s, c.Start())
-			line = append(line, c)
-			s.until(`"note":"job j`+string(rune('0'+i)), "reservations", "--bucket",
-				"waiting/default", "-o", "json")
+			number := strconv.Itoa(i)
+			line = append(line, s.begin("exec", "--units", units, "--wait", "5m", "--settle", "exit",
+				"--label", "job=j"+number, "--", "sh", "-c", "echo $0 >> order; exit 1", number))
+			s.until(`"note":"job j`+number, "reservations", "--bucket", "waiting/default", "-o", "json")
 		}
 		s.want(75, "waiting before it: 4", "exec", "--units", "1", "--wait", "100ms", "--", "true")
 		s.want(0, "", "exec", "--units", "1", "--settle", "report", "--", "sh", "-c",
@@ -334,16 +334,8 @@ func TestExecLedgerGone(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})
 	s := newShell(t, server.URL(), "")
 	const line = "echo > ready; while ! test -e go; do sleep 0.02; done; echo units=3 >&3"
-	start := func(ttl string) *exec.Cmd {
-		os.Remove(filepath.Join(s.dir, "ready"))
-		c := s.command("exec", "--units", "5", "--ttl", ttl, "--settle", "report", "--", "sh", "-c",
-			line)
-		c.Stderr = &bytes.Buffer{}
-		must(t, c.Start())
-		s.exists("ready")
-		return c
-	}
-	patient, brief := start("10m"), start("1s")
+	patient := s.started(line, "--units", "5", "--ttl", "10m", "--settle", "report")
+	brief := s.started(line, "--units", "5", "--ttl", "1s", "--settle", "report")
 	server.Kill()
 	must(t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
 	brief.Wait()

@@ -256,11 +256,7 @@ func (im *importer) learn(ctx context.Context, j *importedJob, cred config.Crede
 
 // shownCosts returns costs in JSON.
 func shownCosts(costs []quota.Cost) []shownCost {
-	shown := []shownCost{}
-	for _, c := range costs {
-		shown = append(shown, shownCost{c.Bucket, c.Units})
-	}
-	return shown
+	return cli.Each(costs, func(c quota.Cost) shownCost { return shownCost{c.Bucket, c.Units} })
 }
 
 // text formats a job as an item of a list in YAML.

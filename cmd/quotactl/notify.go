@@ -63,10 +63,7 @@ func (a *app) notice(ctx context.Context, g *gate, quick bool) {
 
 // shownNotify omits the path of the URL.
 func shownNotify(n config.Notify) object {
-	at := []string{}
-	for _, percent := range n.At {
-		at = append(at, fmt.Sprintf("%d%%", percent))
-	}
+	at := cli.Each(n.At, func(percent int64) string { return fmt.Sprintf("%d%%", percent) })
 	o := object{}.With("url", n.Host(), n.URL != "")
 	o = o.With("secret", shownKey(n.Secret), n.Secret.Placed())
 	o = o.NonEmpty("mail", n.Mail, "command", n.Command)
