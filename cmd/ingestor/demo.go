@@ -22,7 +22,6 @@ import (
 // demoLatency makes the demo's stand-in about as slow as a nearby server.
 const demoLatency = 40 * time.Millisecond
 
-// loadOrDemo returns the configuration, or the demo's.
 func (a *app) loadOrDemo(ctx context.Context, demo bool) (*config.Config, func(), error) {
 	if !demo {
 		cfg, err := a.Load(ctx)

@@ -63,7 +63,6 @@ func (a *app) open(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	return s, nil
 }
 
-// sweeps reports whether there are regions to sweep.
 func (s *deps) sweeps() bool { return len(s.cfg.Ingest.Regions) > 0 }
 
 // wire makes the budget and the client of a sweep.

@@ -40,7 +40,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer,
 	return a.Execute(ctx, a.root(), args)
 }
 
-// root returns the command tree.
 func (a *app) root() *cobra.Command {
 	root := a.Command("ingestor", nil)
 	a.Bind(root)

@@ -143,7 +143,6 @@ func drawSVG(path string, o *planned) error {
 	return file.Close()
 }
 
-// play plays the plan that the configuration and the flags describe.
 func (a *app) play(ctx context.Context, cfg *config.Config, f planFlags) (out report.Planned,
 	err error) {
 	src := report.Source{Config: cfg}

@@ -98,7 +98,6 @@ func drawLimits(s cli.Screen, o *planned) {
 		cli.Cut("limit", 30), cli.Drop("at"), cli.Cut("limit", 20))
 }
 
-// amount writes units of a bucket.
 func (o *planned) amount(s cli.Screen, bucket string) func(int64) string {
 	unit := report.UnitOf(o.Costs, bucket)
 	return func(n int64) string { return s.Amount(unit, n) }

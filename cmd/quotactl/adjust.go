@@ -53,18 +53,18 @@ func (a *app) adjust() *cobra.Command {
 func (q *correction) check(c *cobra.Command) error {
 	switch {
 	case q.bucket == "":
-		return usagef(c, "--bucket is missing")
+		return misuse(c, "--bucket is missing")
 	case !c.Flags().Changed("units"):
-		return usagef(c, "--units is missing")
+		return misuse(c, "--units is missing")
 	case q.units == 0:
-		return usagef(c, "--units 0: there is nothing to correct")
+		return misuse(c, "--units 0: there is nothing to correct")
 	case q.reason == "":
-		return usagef(c, "--reason is missing: the log keeps why")
+		return misuse(c, "--reason is missing: the log keeps why")
 	case c.Flags().Changed("id") && q.key == "":
-		return usagef(c, "--id is empty: leave it out, or give a key")
+		return misuse(c, "--id is empty: leave it out, or give a key")
 	case q.by == "":
 		if q.by = userName(); q.by == "" {
-			return usagef(c, "--by is missing, and this user has no name")
+			return misuse(c, "--by is missing, and this user has no name")
 		}
 	}
 	return nil

@@ -177,7 +177,6 @@ func (l priceList) draw(s cli.Screen) {
 	}
 }
 
-// drawRows draws the rows of the price tables.
 func (l priceList) drawRows(s cli.Screen) {
 	if len(l.rows) == 0 {
 		return

@@ -258,8 +258,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	if !f.write || len(accepted) == 0 {
 		return nil
 	}
-	next, err := costs.RewriteTable(l.text, l.table, accepted, format,
-		"the prices of the data set "+format, l.day)
+	next, err := costs.RewriteTable(l.text, l.table, accepted, format, l.day)
 	if err == nil {
 		_, err = costs.ParseList(l.list.Upstream+".yaml", []byte(next), nil)
 	}

@@ -35,7 +35,7 @@ func (a *app) costsTest() *cobra.Command {
 	var f tryFlags
 	c := a.Command("costs test", func(c *cobra.Command, args []string) error {
 		if f.request == "" {
-			return usagef(c, "--request is missing")
+			return misuse(c, "--request is missing")
 		}
 		list, err := config.Prices(c.Context(), args[0])
 		if err != nil {
@@ -156,7 +156,6 @@ func unknownHost(host string) error {
 	return cli.Usagef("no upstream of the price list has the host %s", words.Plain(host))
 }
 
-// shown returns the JSON of a tried call.
 func (out tried) shown() object {
 	var lapse, ttl, refusal any
 	if !out.quote.Known {

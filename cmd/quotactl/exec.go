@@ -171,7 +171,6 @@ func (a *app) notStarted(ctx context.Context, g *gate, f execFlags, e *job.Denie
 	return &cli.Coded{Code: cli.ExitExhausted, Err: cli.Hint(errors.New("not started: "+text), "")}
 }
 
-// newJob returns the job of the flags.
 func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (*job.Job, error) {
 	j := f.job
 	j.Name = cmp.Or(j.Call.Labels[quota.LabelJob], job.NameOf(args))

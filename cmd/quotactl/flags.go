@@ -19,9 +19,9 @@ import (
 	"quotabudget/internal/words"
 )
 
-// usagef returns a UsageError with the usage line of c as its hint.
-func usagef(c *cobra.Command, format string, args ...any) error {
-	return cli.Hint(cli.Usagef(format, args...), "usage: %s", c.UseLine())
+// misuse returns a UsageError with the usage line of c as its hint.
+func misuse(c *cobra.Command, text string) error {
+	return cli.Hint(cli.Usagef("%s", text), "usage: %s", c.UseLine())
 }
 
 // bindCall adds the flags that describe a charge.

@@ -66,7 +66,6 @@ func drawEntries(s cli.Screen, t *cli.Table, prices *costs.Table, entries []repo
 		cli.Cut("labels", 10), cli.Cut("method", 12), cli.Cut("region", 6), cli.Cut("bucket", 8))
 }
 
-// without returns the labels without the named ones.
 func without(labels quota.Labels, names ...string) quota.Labels {
 	others := labels.With(nil)
 	for _, name := range names {

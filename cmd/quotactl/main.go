@@ -153,7 +153,7 @@ func (a *app) with(ctx context.Context, work func(*gate) error) error {
 // withBucket runs work on the open gate, if the bucket of --bucket has a limit or needs none.
 func (a *app) withBucket(c *cobra.Command, bucket string, work func(*gate) error) error {
 	if bucket == "" {
-		return usagef(c, "--bucket is missing")
+		return misuse(c, "--bucket is missing")
 	}
 	return a.with(c.Context(), func(g *gate) error {
 		if listed, ok := g.prices().Bucket(bucket); !ok || listed.Required { // it may need no limit

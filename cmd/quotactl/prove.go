@@ -117,7 +117,6 @@ func (a *app) redisStage(ctx context.Context) (s limit.Stage, end func(), err er
 	return limit.RedisStage(limit.NewRedis(client), key, clock), func() { client.Close() }, nil
 }
 
-// drawProof prints the results.
 func drawProof(s cli.Screen, r *limit.Proof) {
 	if b := r.Boundary; b != nil {
 		s.Say("50 calls just before and 50 just after a boundary of the clock, "+

@@ -172,7 +172,6 @@ func (r reconciliation) draw(s cli.Screen, g *gate) {
 	}
 }
 
-// notes returns the lines below the table.
 func (r reconciliation) notes(g *gate) (lines []string) {
 	if len(r.SharedWith) > 0 {
 		lines = append(lines, fmt.Sprintf("the ledger's figures include %v, of the same project",

@@ -217,7 +217,7 @@ func (a *app) reportChargeback() *cobra.Command {
 	var month, by string
 	c := a.Command("report chargeback", func(c *cobra.Command, _ []string) error {
 		if month == "" || by == "" {
-			return usagef(c, "--month or --by is missing")
+			return misuse(c, "--month or --by is missing")
 		}
 		begin, err := time.Parse("2006-01", month)
 		if err != nil || begin.After(time.Now()) {

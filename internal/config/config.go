@@ -29,7 +29,7 @@ type Config struct {
 	CostsFile   string       // its path; "" for the built-in price lists
 	Upstreams   map[string]Upstream
 	Credentials []Credential // at least one, with distinct names
-	YouTube     YouTube
+	YouTube     Upstream
 	Ingest      Ingest
 	Daemon      Daemon
 	Jobs        []OwnJob // in addition to a daemon's sweeps
@@ -88,11 +88,6 @@ func (c Credential) Budget(l quota.BudgetLedger, table *costs.Table,
 	return b
 }
 
-// YouTube configures the YouTube upstream.
-type YouTube struct {
-	Endpoint string `json:"endpoint"` // URL that ends in a slash
-}
-
 // Ingest configures what a sweep fetches, and when.
 type Ingest struct {
 	Credential string           // "" if several exist and none is chosen
@@ -138,7 +133,7 @@ func Load(ctx context.Context, path string, getenv func(string) string) (*Config
 // pipe.
 func (s Search) Load(ctx context.Context) (*Config, error) {
 	r := &reader{getenv: s.Getenv, cfg: &Config{
-		YouTube: YouTube{Endpoint: "https://youtube.googleapis.com/"},
+		YouTube: Upstream{Endpoint: "https://youtube.googleapis.com/"},
 		Ingest: Ingest{
 			Regions: []regions.Region{"US", "GB", "DE", "FR", "IN", "BR", "AU", "CA"},
 			Pages:   4, Parallel: 4, Schedule: "0 */3 * * *", Timezone: time.UTC,

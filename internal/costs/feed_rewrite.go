@@ -15,7 +15,7 @@ import (
 
 // RewriteTable returns the text of a price list with the differences in the rows of a table. Every
 // other byte stays. The source of the changed rows gets the day of the feed.
-func RewriteTable(text string, table PriceTable, all []Difference, source, title, day string) (
+func RewriteTable(text string, table PriceTable, all []Difference, source, day string) (
 	string, error) {
 	f, err := grammar.Edit(text)
 	if err != nil {
@@ -54,7 +54,7 @@ func RewriteTable(text string, table PriceTable, all []Difference, source, title
 		f.Replace(date, day)
 	} else {
 		f.Append(sources, fmt.Sprintf("%s: {status: secondary, date: %s, text: %q}",
-			keyText(source), day, title))
+			keyText(source), day, "the prices of the data set "+source))
 	}
 	return f.Result()
 }

@@ -126,9 +126,9 @@ func TestFeedFormats(t *testing.T) {
 		if got := strings.Join(names, ","); got != want {
 			t.Errorf("%s: %s, want %s", format, got, want)
 		}
-		next, err := costs.RewriteTable(list, table, all, format, "the data set", day)
+		next, err := costs.RewriteTable(list, table, all, format, day)
 		expected := edited(format, small, smallNew, large, wantLarge, timed, wantTimed, old, "",
-			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the data set"}`)
+			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the prices of the data set `+format+`"}`)
 		before, after, _ := strings.Cut(expected, "\nbuckets:")
 		expected = before + strings.ReplaceAll(added, "SOURCE", format) + "\nbuckets:" + after
 		if err != nil || next != expected {
@@ -175,7 +175,7 @@ func TestRealFeeds(t *testing.T) {
 		parsed, table := parse(t, list)
 		all := slices.DeleteFunc(costs.CompareFeed(parsed, table, models, format, c.day),
 			func(d costs.Difference) bool { return d.Refused != "" })
-		next, err := costs.RewriteTable(list, table, all, format, "the data set", c.day)
+		next, err := costs.RewriteTable(list, table, all, format, c.day)
 		if err != nil || !strings.Contains(next, "\n      "+c.want) {
 			t.Errorf("%s: %v\n%s\nwant %s", c.form, err, next, c.want)
 		}

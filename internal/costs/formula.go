@@ -75,7 +75,6 @@ func (f *formula) Check() error {
 	return err
 }
 
-// program returns the compiled expression.
 func (f *formula) program() *program {
 	p, err := f.compiled()
 	if err != nil {

@@ -36,7 +36,6 @@ type Lines struct {
 	Refused string            // why a call has no price; "" if all have one
 }
 
-// newLines returns Lines without calls.
 func newLines() Lines {
 	return Lines{Sums: map[string]float64{"count": 0, "bytes": 0}, Facts: map[string]string{}}
 }

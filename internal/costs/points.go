@@ -51,7 +51,6 @@ func operation(r graphQL) (string, error) {
 	return string(asked.Operation), nil
 }
 
-// parseQuery parses the query, and finds the requested operation.
 func parseQuery(r graphQL) (*ast.QueryDocument, *ast.OperationDefinition, error) {
 	doc, err := graphql.ParseQueryWithTokenLimit(&ast.Source{Input: r.Query}, maxQueryTokens)
 	if err != nil {

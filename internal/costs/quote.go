@@ -183,7 +183,7 @@ func (q *Quote) Held() []quota.Cost {
 // calls with the same price are known, it returns the call's maximum.
 func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error) {
 	cost.Bucket = q.part(h.bucket)
-	for name := range quantiles() {
+	for name := range quantiles {
 		q.env[name] = math.Inf(1)
 	}
 	maximum := h.Most
@@ -217,7 +217,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 // learn adds the quantiles that a hold uses to the environment. It returns false if one is not
 // known yet.
 func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) bool {
-	for name, percentile := range quantiles() {
+	for name, percentile := range quantiles {
 		if !h.Estimate.Uses(name) {
 			continue
 		}
@@ -239,7 +239,7 @@ func (q *Quote) keep() {
 	for _, c := range q.Costs {
 		held[quota.WholeOf(c.Bucket)] = float64(c.Units)
 	}
-	for name := range quantiles() {
+	for name := range quantiles {
 		delete(q.env, name)
 	}
 	for _, n := range q.table.numbers {

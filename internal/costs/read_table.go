@@ -21,7 +21,6 @@ type tableReader struct {
 // rowKeys are the keys of a row with columns that are not columns.
 var rowKeys = []string{"above", "since", "until", "source"}
 
-// lookupTable makes a table of figures or words.
 func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	if !r.free(name, at) {
 		return
@@ -48,7 +47,6 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	r.table.tables = append(r.table.tables, t.PriceTable)
 }
 
-// check reports contradictions in a table.
 func (t *tableReader) check(at grammar.Place) {
 	require := func(column string, at grammar.Place) {
 		if !slices.Contains(t.Columns, column) {

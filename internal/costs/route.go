@@ -214,7 +214,6 @@ var (
 	verbs = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
 )
 
-// checkRoute checks the text of a route.
 func checkRoute(text string) error {
 	verb, path, _ := strings.Cut(text, " ")
 	form := strings.TrimSuffix(path, "/")

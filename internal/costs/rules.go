@@ -56,7 +56,7 @@ func (h *holding) UnmarshalYAML(n *yaml.Node) error {
 
 // estimates reports whether it may hold less than the upper bound.
 func (h holding) estimates() bool {
-	return h.Most != nil || h.Estimate.Uses(slices.Collect(maps.Keys(quantiles()))...)
+	return h.Most != nil || h.Estimate.Uses(slices.Collect(maps.Keys(quantiles))...)
 }
 
 // Defaults of a method.

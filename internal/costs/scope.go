@@ -37,10 +37,8 @@ const (
 	scopeItem                     // for one item of a list in a response
 )
 
-// quantiles returns the percentiles by their names in an expression.
-func quantiles() map[string]int {
-	return map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
-}
+// quantiles maps the names of quantiles in an expression to percentiles.
+var quantiles = map[string]int{"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 // dayVariable names the day on which the request is sent, such as 2026-12-01. Tables use the prices
 // of that day.
@@ -70,7 +68,7 @@ func (s scope) types() types.Map {
 	}
 	switch s.Kind {
 	case scopeHold:
-		for name := range quantiles() {
+		for name := range quantiles {
 			env[name] = types.Float64
 		}
 		fallthrough
