@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/catalog"
 	"quotabudget/internal/report"
 )
 
@@ -123,6 +125,33 @@ func TestPaging(t *testing.T) {
 			}
 		}
 		s.wants(s.get(path+join+"cursor=!"), 400, "cursor: send the next")
+	}
+}
+
+// TestSearchEnds: the last page of a search has no cursor, also if more than 500 videos match.
+func TestSearchEnds(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t, nil)
+	var videos []catalog.Video
+	for i := range 700 {
+		title := "lofi"
+		if i%2 == 1 {
+			title = "lofis"
+		}
+		videos = append(videos, catalog.Video{ID: fmt.Sprint("v", i), Title: title})
+	}
+	s.store("US", "run", nine, videos...)
+	for _, limit := range []int{50, 199, 200} {
+		found, cursor := 0, new("")
+		for cursor != nil {
+			r := s.get(fmt.Sprintf("/v1/search?q=lofi&limit=%d&cursor=%s", limit, *cursor))
+			s.wants(r, 200)
+			page := decode[list[report.Video]](s, r)
+			found, cursor = found+len(page.Items), page.Next
+		}
+		if found != maxResults {
+			t.Errorf("by %d: %d videos, want %d", limit, found, maxResults)
+		}
 	}
 }
 

@@ -152,14 +152,19 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 	if err != nil {
 		return nil, err
 	}
-	if skip > maxResults {
+	if skip >= maxResults {
 		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}
-	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), in.Limit+1)
+	limit := min(in.Limit, maxResults-int(skip))
+	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), limit+1)
 	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
-	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
-	return newPage(30, matches, in.Limit, show, after), err
+	after := func(catalog.Seen) int64 { return skip + int64(limit) }
+	out := newPage(30, matches, limit, show, after)
+	if int(skip)+limit == maxResults {
+		out.Body.Next = nil
+	}
+	return out, err
 }
 
 type sweep struct {
