@@ -49,7 +49,7 @@ func TakeParts(ctx context.Context, asks []Ask,
 }
 
 // takePart asks one part after another until one allows the cost. If none does, it returns the
-// decision of the part that will allow the cost first.
+// decision of the part that will allow the cost first, and only the last one may count the denial.
 func (a *Ask) takePart(ctx context.Context, cost int64,
 	step func(context.Context, []Ask) (bool, error)) error {
 	n := a.Policy.Shards
@@ -60,6 +60,7 @@ func (a *Ask) takePart(ctx context.Context, cost int64,
 		policy.Shards = 0
 		policy.Name += "/" + strconv.Itoa(at+1)
 		policy.Units = Part(a.Policy.Units, n, at)
+		policy.CountDenied = policy.CountDenied && i == n-1
 		one := []Ask{{Policy: &policy, Key: a.Key, Cost: cost, Part: at + 1}}
 		if _, err := step(ctx, one); err != nil {
 			return err

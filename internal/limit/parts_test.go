@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -144,5 +145,38 @@ func TestPart(t *testing.T) {
 		if sum != 1000 {
 			t.Errorf("%d parts have %d units together", n, sum)
 		}
+	}
+}
+
+// TestPartsCountDenials: a call that one part denies and another allows is not a denied one. Calls
+// below the limit are allowed for ever, and a client that never stops above it stays denied.
+func TestPartsCountDenials(t *testing.T) {
+	p := limit.Policy{Name: "hot", Units: 8, Window: time.Minute, Algorithm: limit.Log, Shards: 4,
+		CountDenied: true}
+	m := limit.NewMemory()
+	var now int64
+	step := func(_ context.Context, asks []limit.Ask) (bool, error) { return m.TakeAt(now, asks), nil }
+	call := func(apart time.Duration) bool {
+		now += apart.Microseconds()
+		asks := []limit.Ask{{Policy: &p, Key: limit.FixedKey("k"), Cost: 1}}
+		allowed, err := limit.TakeParts(t.Context(), asks, step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return allowed
+	}
+	for i := range 2000 {
+		if !call(8 * time.Second) {
+			t.Fatalf("call %d is denied: 7 or 8 calls a minute are below the limit", i)
+		}
+	}
+	denied := 0
+	for range 1000 {
+		if !call(2 * time.Second) {
+			denied++
+		}
+	}
+	if denied < 980 {
+		t.Errorf("30 calls a minute: %d of 1000 denied", denied)
 	}
 }
