@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,15 +80,23 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 	return lists, nil
 }
 
-// update fetches the lists' feeds and imports those that have changed since the last --write. A
-// failed fetch does not affect the other feeds.
+// writtenFeed is a feed as of the last --write, and the digest of the list after it.
+type writtenFeed struct {
+	costs.FetchedFeed
+	List string
+}
+
+func digest(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+
+// update fetches the lists' feeds and imports those that have changed since the last --write, or
+// whose list has. A failed fetch does not affect the other feeds.
 func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) error {
 	cfg, err := a.Load(ctx)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(cfg.StateDir, "feeds.json")
-	written := map[string]costs.FetchedFeed{} // by list and URL: a change of the list's URL counts
+	written := map[string]writtenFeed{} // by list and URL: a change of the list's URL counts
 	if text, err := os.ReadFile(path); err == nil && cfg.StateDir != "" {
 		json.Unmarshal(text, &written) // if it is damaged, every feed is compared
 	}
@@ -95,16 +104,20 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 	responses := map[string]costs.FetchedFeed{} // by URL and ETag: several lists may have one feed
 	changed := slices.DeleteFunc(lists, func(l *listFile) bool {
 		address, name := l.table.Feed.URL, l.path+" "+l.table.Feed.URL
-		request := address + " " + written[name].ETag
+		before := written[name]
+		if f.check || before.List != digest([]byte(l.text)) {
+			before = writtenFeed{}
+		}
+		request := address + " " + before.ETag
 		r, asked := responses[request]
 		if !asked {
-			r, err = fetchFeed(ctx, address, written[name].ETag)
+			r, err = fetchFeed(ctx, address, before.ETag)
 			failed, responses[request] = errors.Join(failed, err), r
 		}
-		if r.Data == nil || r.Sum == written[name].Sum {
+		if r.Data == nil || r.Sum == before.Sum {
 			return true
 		}
-		l.data, l.day, written[name] = r.Data, today(), r
+		l.data, l.day, written[name] = r.Data, today(), writtenFeed{FetchedFeed: r}
 		return false
 	})
 	if failed != nil && len(changed) == 0 {
@@ -113,6 +126,15 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 	err = errors.Join(a.importFeeds(f, changed), failed)
 	if err != nil || !f.write || cfg.StateDir == "" {
 		return err
+	}
+	for _, l := range changed {
+		text, err := os.ReadFile(l.path)
+		if err != nil {
+			return err
+		}
+		feed := written[l.path+" "+l.table.Feed.URL]
+		feed.List = digest(text)
+		written[l.path+" "+l.table.Feed.URL] = feed
 	}
 	text, err := json.Marshal(written)
 	if err == nil {

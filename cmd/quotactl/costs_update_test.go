@@ -108,4 +108,22 @@ func TestCostsUpdate(t *testing.T) {
 			t.Errorf("%.40s: exit %d, %s, fetched %d\n%s", c.feed, code, stderr, full.Load(), text)
 		}
 	}
+
+	// a list that was restored or edited is compared, although the feed is the same
+	restored := strings.Replace(fmt.Sprintf(fedList, server.URL), "input: 1,", "input: 2,", 1)
+	must(t, os.WriteFile(path, []byte(restored), 0o600))
+	code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},
+		"QUOTA_STATE_DIR", dir)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	if code != 0 || !strings.Contains(string(text), "input: 3.25,") {
+		t.Errorf("restored: exit %d, %s\n%s", code, stderr, text)
+	}
+	edited := strings.Replace(string(text), "input: 3.25,", "input: 3.5,", 1)
+	must(t, os.WriteFile(path, []byte(edited), 0o600))
+	code, stdout, stderr := call(t, []string{"costs", "update", "--into", path, "--check"},
+		"QUOTA_STATE_DIR", dir)
+	if code != 1 || !strings.Contains(stderr, "1 row not as in the source data set: a") {
+		t.Errorf("edited: exit %d, %s, %s", code, stdout, stderr)
+	}
 }
