@@ -67,22 +67,18 @@ func mixes() map[string]mix {
 	wide := []quota.Limit{{Bucket: "default", Units: quota.MaxUnits, Window: day}}
 	return map[string]mix{
 		"one unit": {
-			limits: []quota.Limit{{Bucket: "default", Units: 500, Window: day}},
-			costs:  one,
-		},
-		"one unit, twenty callers": {
-			limits:  []quota.Limit{{Bucket: "default", Units: 3000, Window: day}},
+			limits:  []quota.Limit{{Bucket: "default", Units: 1000, Window: day}},
 			costs:   one,
 			callers: 20,
 		},
 		"charges and holds": {
-			limits:  []quota.Limit{{Bucket: "default", Units: 2000, Window: day}},
+			limits:  []quota.Limit{{Bucket: "default", Units: 800, Window: day}},
 			costs:   [][]quota.Cost{{{Bucket: "default", Units: 3}}, {{Bucket: "default", Units: 1}}},
 			callers: 5,
 			holds:   true,
 		},
 		"charges, holds and corrections": {
-			limits:   []quota.Limit{{Bucket: "default", Units: 1500, Window: day}},
+			limits:   []quota.Limit{{Bucket: "default", Units: 600, Window: day}},
 			costs:    [][]quota.Cost{{{Bucket: "default", Units: 3}}, {{Bucket: "default", Units: 1}}},
 			callers:  2,
 			holds:    true,
@@ -176,11 +172,11 @@ func (m mix) spend(l *ledger.Ledger) error {
 	return nil
 }
 
-// settleLate holds units in two buckets 32 times. In turn, it settles less than it held, settles
+// settleLate holds units in two buckets 12 times. In turn, it settles less than it held, settles
 // more, settles late, or does not settle. It prints the units that each bucket must then have used.
 func (m mix) settleLate(l *ledger.Ledger) error {
 	ctx := context.Background()
-	for i := range 32 {
+	for i := range 12 {
 		id := quota.NewID(time.Now())
 		r := quota.Reserve{Credential: "key1", ID: quota.ReservationID(id, "input/x", "money"),
 			Costs: []quota.Cost{{Bucket: "input/x", Units: 10}, {Bucket: "money", Units: 3}},
