@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,11 +91,7 @@ func (s *deps) wire(ctx context.Context) error {
 // swept returns the credential that sweeps spend from. It must have a limit on each bucket that a
 // page takes units from. Its key may be missing.
 func (a *app) swept(cfg *config.Config) (config.Credential, error) {
-	name := a.Credential
-	if name == "" {
-		name = cfg.Ingest.Credential
-	}
-	cred, err := cfg.Credential(name)
+	cred, err := cfg.Credential(cmp.Or(a.Credential, cfg.Ingest.Credential))
 	if err != nil {
 		return cred, cli.Hint(cli.Usagef("%w", err),
 			"choose one with --credential, or with credential: under ingest:")

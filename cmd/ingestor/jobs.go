@@ -111,10 +111,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 		}
 	}
 	out.Runs = cli.Each(runs, func(r catalog.LaneRun) jobRun {
-		if r.Units == nil {
-			r.Units = map[string]int64{}
-		}
-		return jobRun{words.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, r.Units}
+		return jobRun{words.Time(r.EndedAt), r.Tick, r.Outcome, r.ExitCode, cli.NonNil(r.Units)}
 	})
 	if len(out.Runs) > 0 {
 		out.Last = &out.Runs[0]

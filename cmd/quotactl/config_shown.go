@@ -41,14 +41,6 @@ func shownConfig(cfg *config.Config) object {
 // list returns an empty list for nil, which JSON would write as null.
 func list[T any](all []T) []T { return append([]T{}, all...) }
 
-// orEmpty returns an empty map for nil.
-func orEmpty[K comparable, V any](m map[K]V) map[K]V {
-	if m == nil {
-		m = map[K]V{}
-	}
-	return m
-}
-
 func shownCredential(c config.Credential) object {
 	perLabel := cli.Each(c.PerLabel, func(l quota.LabelLimit) object {
 		return append(shownLimit(l.Limit), "per", "label:"+l.Label).
@@ -103,8 +95,8 @@ func shownIngest(cfg *config.Config) object {
 	} else {
 		o = duration(o, "stagger", in.Stagger.Step)
 	}
-	o = append(duration(o, "jitter", d.Jitter), "catch_up", d.CatchUp, "weights", orEmpty(d.Weights),
-		"priorities", orEmpty(d.Priorities), "floors", orEmpty(d.Floors),
+	o = append(duration(o, "jitter", d.Jitter), "catch_up", d.CatchUp, "weights", cli.NonNil(d.Weights),
+		"priorities", cli.NonNil(d.Priorities), "floors", cli.NonNil(d.Floors),
 		"jobs", cli.Each(d.Jobs, func(j config.Job) object {
 			return object{"name", j.Name, "regions", j.Regions, "schedule", j.Schedule,
 				"timezone", j.Timezone.String(), "pages", j.Pages}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,13 +121,7 @@ func (d *agentDesk) explainTo(ctx context.Context, in explainInput) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	call := quota.Call{Bucket: in.Bucket, Units: in.Units}
-	if in.Bucket == "" {
-		call.Bucket = quota.DefaultBucket
-	}
-	if in.Units == 0 {
-		call.Units = 1
-	}
+	call := quota.Call{Bucket: cmp.Or(in.Bucket, quota.DefaultBucket), Units: cmp.Or(in.Units, 1)}
 	decision, who, err := d.gate(d.Config, d.Ledger, cred).outcome(ctx, call)
 	if err != nil && !decision.Never {
 		return nil, err

@@ -25,6 +25,7 @@ type metered struct {
 	*testing.T
 	*standin.YouTube
 	config, ledger, key string
+	url                 string // of a stand-in that reports bills
 	secrets             []string
 }
 

@@ -84,6 +84,14 @@ func Each[T, U any](items []T, show func(T) U) []U {
 	return shown
 }
 
+// NonNil returns a map, or an empty one in place of nil, which would be null in JSON.
+func NonNil[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	return m
+}
+
 func toJSON(v any) ([]byte, error) {
 	var text bytes.Buffer
 	out := json.NewEncoder(&text)

@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,9 +25,7 @@ type List struct {
 
 // Upstream returns the table of an upstream in its chosen profile; "" is the default upstream.
 func (l *List) Upstream(name string) (*Table, error) {
-	if name == "" {
-		name = l.usual
-	}
+	name = cmp.Or(name, l.usual)
 	t, ok := l.tables[name]
 	if !ok {
 		return nil, fmt.Errorf("no upstream %q in the price list%s: it has %s", words.Clip(name),

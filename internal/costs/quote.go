@@ -186,11 +186,7 @@ func (q *Quote) estimate(h holding, learned Learned) (cost quota.Cost, err error
 	for name := range quantiles {
 		q.env[name] = math.Inf(1)
 	}
-	maximum := h.Most
-	if maximum == nil {
-		maximum = h.Estimate
-	}
-	if cost.Most, err = maximum.Units(q.env); err != nil {
+	if cost.Most, err = cmp.Or(h.Most, h.Estimate).Units(q.env); err != nil {
 		return cost, err
 	}
 	var certain int64

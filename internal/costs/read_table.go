@@ -123,7 +123,7 @@ func (t *tableReader) columns(row *Row, f fileRow, at grammar.Place) {
 // complete returns the figures of a row with the defaults of omitted columns.
 func (t *tableReader) complete(row map[string]float64, at grammar.Place) map[string]float64 {
 	figures := map[string]float64{}
-	for column := range row {
+	for _, column := range sorted(row) {
 		if !slices.Contains(t.Columns, column) {
 			at.Key(column).Add("unknown key %q%s", words.Clip(column),
 				words.DidYouMean(column, slices.Concat(t.Columns, rowKeys)))

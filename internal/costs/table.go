@@ -133,10 +133,8 @@ func (t PriceTable) Usual(column string, row map[string]float64) (number float64
 // On returns the rows that are valid on a day.
 func (t PriceTable) On(day string) []Row {
 	return slices.DeleteFunc(slices.Clone(t.Rows), func(r Row) bool {
-		later := func(other Row) bool {
-			return other.Key == r.Key && other.Since > r.Since && other.Counts(day)
-		}
-		return !r.Counts(day) || slices.ContainsFunc(t.Rows, later)
+		valid, ok := t.rowOf(r.Key, day)
+		return !ok || valid.Since != r.Since
 	})
 }
 
