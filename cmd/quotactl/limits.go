@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -150,7 +151,8 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 	return replaceFile(path, next)
 }
 
-// replaceFile replaces a regular file in one step. A link remains a link.
+// replaceFile replaces a regular file in one step, and keeps its owner, group and mode: a daemon of
+// another user may read it. A link remains a link.
 func replaceFile(path, text string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -165,7 +167,12 @@ func replaceFile(path, text string) error {
 		return err
 	}
 	defer os.Remove(temporary.Name()) // in case it was not renamed
-	_, err = temporary.WriteString(text)
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		err = temporary.Chown(int(owner.Uid), int(owner.Gid))
+	}
+	if err == nil {
+		_, err = temporary.WriteString(text)
+	}
 	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return err

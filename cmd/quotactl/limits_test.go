@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"quotabudget/internal/config"
@@ -35,5 +38,28 @@ func TestSpliceLimits(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s %s: %v\n%s", c.window, c.zone, err, got)
 		}
+	}
+}
+
+// TestReplaceFile: the new file has the owner and the mode of the old one, through a link.
+func TestReplaceFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "quota.yaml")
+	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	owner := os.Getuid()
+	if owner == 0 { // others cannot give a file away
+		owner = 12345
+		must(t, os.Chown(path, owner, owner))
+	}
+	must(t, os.Chmod(path, 0o640))
+	link := path + ".link"
+	must(t, os.Symlink(path, link))
+	must(t, replaceFile(link, "new"))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	uid := int(info.Sys().(*syscall.Stat_t).Uid)
+	if string(text) != "new" || info.Mode().Perm() != 0o640 || uid != owner {
+		t.Errorf("%s, mode %o, owner %d, want %d", text, info.Mode(), uid, owner)
 	}
 }
