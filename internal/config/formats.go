@@ -148,6 +148,10 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, failed := netip.ParseAddr(text); failed == nil && addr.Zone() == "" {
 		prefix, err = addr.Prefix(addr.BitLen())
 	}
+	// limit.Proxies compares addresses without ::ffff:, which a socket for both families adds.
+	if err == nil && prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
+	}
 	switch {
 	case err != nil:
 		return prefix, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8",

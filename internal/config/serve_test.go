@@ -17,7 +17,7 @@ serve:
   listen: 127.0.0.1:8081
   hosts: [Board.lan]
   store: redis
-  trusted_proxies: [10.0.0.0/8, "2001:db8::1"]
+  trusted_proxies: [10.0.0.0/8, "2001:db8::1", "::ffff:192.0.2.0/120"]
   keys:
     # printf secret | sha256sum
     - name: acme-1
@@ -69,6 +69,10 @@ func TestServe(t *testing.T) {
 	if who.Network != "198.51.100.7/32" || who.Key != "acme-1" || who.Tier != "gold" {
 		t.Errorf("%+v", who)
 	}
+	r.RemoteAddr = "[::ffff:192.0.2.9]:80"
+	if who := s.Known.Of(r); who.Network != "198.51.100.7/32" {
+		t.Errorf("behind %s: %+v", r.RemoteAddr, who)
+	}
 }
 
 // TestWhenUnreachable: the section's when_unreachable is the default of its limits.
@@ -109,6 +113,7 @@ func TestServeProblems(t *testing.T) {
 		{"store: ledger", "2: serve.store: must be memory or redis"},
 		{"trusted_proxies: [a]", `2: serve.trusted_proxies: "a" is neither an address nor a net`},
 		{"trusted_proxies: ['::/0']", "2: serve.trusted_proxies: ::/0 trusts everybody"},
+		{"trusted_proxies: ['::ffff:0:0/96']", "2: serve.trusted_proxies: ::ffff:0:0/96 trusts everybody"},
 		{"limits: [{name: p}]", "serve.limits: per is missing"},
 		{"policies: [{name: p}]", "serve.policies: requests is missing"},
 		{one + "burst: 1}", `3: serve.limits: unknown key "burst"`},
