@@ -193,10 +193,13 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 		s.pass(time.Minute)
 		expectDenied := func(format string, args ...any) {
 			t.Helper()
-			fresh := s.fresh()
-			defer fresh.Close()
-			d, _ := fresh.ask(16, hundred)
-			other, _ := fresh.ask(16, limits)
+			l := s
+			if s.redis != nil { // whose processes keep the holds that they have read
+				l = s.fresh()
+				defer l.Close()
+			}
+			d, _ := l.ask(16, hundred)
+			other, _ := l.ask(16, limits)
 			if d.Allowed || other.Allowed {
 				t.Fatalf("16 units were allowed, with 60 used and 25 held of 100, "+format, args...)
 			}
