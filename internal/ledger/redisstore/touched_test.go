@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +18,7 @@ import (
 )
 
 // TestTouchedEntries: no script and no command reads or writes more than 10,000 entries, fields or
-// members, with 50,000 entries and 5,000 holds in a bucket, and 20,000 sums in another.
+// members, with 20,000 entries and 5,000 holds in a bucket, and 20,000 sums in another.
 func TestTouchedEntries(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
@@ -34,21 +33,18 @@ func TestTouchedEntries(t *testing.T) {
 		return c, d
 	}
 	charge(1)
-	addEntries(t, l, 50_000, time.Now())
-	reserve := func(id string) {
-		r := reserveOf("default."+id, 1, time.Hour)
-		r.Limits, r.Lapse = limits, quota.LapseCharge
-		setAside(t, l, r)
-	}
-	var all sync.WaitGroup
-	for caller := range 50 {
-		all.Go(func() {
-			for i := range 100 {
-				reserve(fmt.Sprintf("r%d-%d", caller, i))
+	addEntries(t, l, 20_000, time.Now())
+	for first := 0; first < 5000; first += 500 {
+		scope := quota.Scope{Credential: "k", Buckets: []string{"default"}}
+		noError(t, l.Update(t.Context(), scope, func(a *quota.Account) (quota.Change, error) {
+			var change quota.BucketChange
+			for i := range 500 {
+				change.Put = append(change.Put, quota.Hold{ID: fmt.Sprint("default.r", first+i), Units: 1,
+					Lapse: quota.LapseCharge, Created: a.Now, Expires: a.Now + time.Hour.Microseconds()})
 			}
-		})
+			return quota.Change{Buckets: []quota.BucketChange{change}}, nil
+		}))
 	}
-	all.Wait()
 	wide := one("k", 1)
 	wide.Costs[0].Bucket = "wide"
 	wide.Limits = []quota.Limit{{Bucket: "wide", Units: 1, Window: limits[0].Window}}
@@ -69,9 +65,11 @@ func TestTouchedEntries(t *testing.T) {
 	l = openEnv(t, "redis://"+l.client.(*redis.Client).Options().Addr) // has read nothing before
 	c, d := charge(1)
 	charge(999_999)
-	reserve("last")
+	last := reserveOf("default.last", 1, time.Hour)
+	last.Limits = limits
+	setAside(t, l, last)
 	noError(t, only(l.Settle(t.Context(), settleOf("default.last", 1))))
-	noError(t, only(l.Extend(t.Context(), extendOf("default.r1-1"))))
+	noError(t, only(l.Extend(t.Context(), extendOf("default.r1"))))
 	noError(t, only(l.Usage(t.Context(), "k", limits)))
 	entriesOf(t, l, "k")
 	noError(t, only(l.Sums(t.Context(), quota.SumQuery{Credential: "k", Bucket: "default"})))
