@@ -13,22 +13,12 @@ import (
 // away makes the upstream fail until back is called.
 func (w *env) away() (back func()) {
 	w.Helper()
-	w.faults("503")
-	return func() { w.faults() }
-}
-
-// faults replaces the upstream's faults.
-func (w *env) faults(specs ...string) {
-	w.standin.SetFaults(specs...)
+	w.standin.SetFaults("503")
+	return func() { w.standin.SetFaults() }
 }
 
 // units returns all units charged.
-func (w *env) units() (n int64) {
-	for _, units := range w.spent() {
-		n += units
-	}
-	return n
-}
+func (w *env) units() int64 { return sum(w.spent()) }
 
 // TestUpstreamAway: an upstream that is down costs a few units in total, not a few per lane. Ticks
 // wait. When the upstream is back each lane runs only its last tick, the stalest region first.
@@ -103,7 +93,7 @@ func TestRegionFailsAlone(t *testing.T) {
 		all := append(lanes(t, "* * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		w.faults("503:US")
+		w.standin.SetFaults("503:US")
 		p.start().stopAfter(3*time.Hour + 10*time.Minute)
 		w.expect(len(w.runs("GB")), 4, "runs of GB")
 		if n := w.spent()["US"]; n > 60 { // without the breaker it would be 4 a minute
@@ -187,7 +177,7 @@ func TestBreaker(t *testing.T) {
 			atNoon(t, func(w *env) {
 				p := w.open(lanes(t, "0 * * * *", "UTC", c.regions, 0)...)
 				p.sweep.Client.Retry.Throttled = 0
-				w.faults(c.fault)
+				w.standin.SetFaults(c.fault)
 				p.start().stopAfter(5 * time.Minute)
 				w.expectLogged(c.down, "the upstream does not answer")
 				if c.units > 0 {
@@ -204,12 +194,12 @@ func TestBreaker_Answered(t *testing.T) {
 		all := append(lanes(t, "*/5 * * * *", "UTC", "US", 0),
 			lanes(t, "0 * * * *", "UTC", "GB", 0)...)
 		p := w.open(all...)
-		w.faults("503*2") // once for each lane
+		w.standin.SetFaults("503*2") // once for each lane
 		p.start()
 		time.Sleep(time.Minute)
 		w.expect(len(w.runs("US GB")), 2, "runs")
 		w.expectLogged(2, "tick done")
-		w.faults("503:US")
+		w.standin.SetFaults("503:US")
 		p.stopAfter(8 * time.Minute) // one tick
 		w.expectLogged(1, "tick failed")
 		w.expectLogged(0, "the upstream does not answer")

@@ -91,8 +91,8 @@ func TestShortDay(t *testing.T) {
 			for _, complaint := range unfair(w, all) {
 				t.Error(complaint)
 			}
-			if sum(w.spent()) < units-8 {
-				t.Errorf("only %d of %d units were used", sum(w.spent()), units)
+			if w.units() < units-8 {
+				t.Errorf("only %d of %d units were used", w.units(), units)
 			}
 			if w.logged("units are short", "region=US", "weight=2") == 0 ||
 				w.logged("tick left out", "share=") == 0 {
@@ -130,7 +130,7 @@ func TestPaced(t *testing.T) {
 			w.logged("tick denied", "limit=pace", "retry_at=") == 0 {
 			t.Error("no denial by the pace")
 		}
-		if used := sum(w.spent()); used > 64 || used < 60 {
+		if used := w.units(); used > 64 || used < 60 {
 			t.Errorf("%d units in six hours", used)
 		}
 	})

@@ -63,9 +63,10 @@ func TestFollow(t *testing.T) {
 		s.charge(t, "k", 2, "default")
 		next("default 1, other 1, default 2")
 		next("")
-		s.cancelled(t, 7, "default")
+		c, d := s.charge(t, "k", 7, "default") // cancelled before it is reported
+		must(t, s.Cancel(t.Context(), c, d))
 		next("")
-		c, d := s.charge(t, "k", 8, "default", "other")
+		c, d = s.charge(t, "k", 8, "default", "other")
 		next("default 8, other 8")
 		s.charge(t, "k", 3, "default")
 		must(t, s.Cancel(t.Context(), c, d))
@@ -88,13 +89,6 @@ func TestFollow(t *testing.T) {
 			t.Error("the first entry of a bucket is not reported within two seconds")
 		}
 	})
-}
-
-// cancelled makes and cancels a charge that is never reported.
-func (s *store) cancelled(t *testing.T, units int64, bucket string) {
-	t.Helper()
-	c, d := s.charge(t, "k", units, bucket)
-	must(t, s.Cancel(t.Context(), c, d))
 }
 
 // late: a reservation lapses and is reported although nothing else happens; then it is settled with
