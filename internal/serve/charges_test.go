@@ -87,6 +87,7 @@ func TestCharges(t *testing.T) {
 			`"message":"Lapse: no such key"`},
 		{"charges", `{"units":1}`, []string{"Idempotency-Key", "k1", "Idempotency-Key", "k2"}, 400,
 			"one Idempotency-Key"},
+		{"charges", `{"units":1}`, []string{"Idempotency-Key", ""}, 400, "the Idempotency-Key is empty"},
 		{"charges", `{"units":1,"extra":1}`, nil, 422, "body.extra"},
 		{"charges", `{"units":1,"units":2}`, nil, 400, `"message":"units appears twice"`},
 		{"charges", `{"units":1e30}`, nil, 422, `"message":"units: wrong type, or out of range"`},

@@ -50,14 +50,18 @@ const problemJSON = "application/problem+json"
 
 // charger returns the caller if it may charge, or the error that refuses it.
 func (s *Server) charger(ctx huma.Context) (caller limit.TokenHolder, status int, text string) {
-	keys := 0
-	ctx.EachHeader(func(name, _ string) {
+	var keys []string
+	ctx.EachHeader(func(name, value string) {
 		if strings.EqualFold(name, "Idempotency-Key") {
-			keys++
+			keys = append(keys, value)
 		}
 	})
-	if keys > 1 { // repeated with the keys swapped, the request would charge twice
+	switch {
+	case len(keys) > 1: // repeated with the keys swapped, the request would charge twice
 		return caller, http.StatusBadRequest, "send one Idempotency-Key"
+	case len(keys) == 1 && keys[0] == "": // sent again, the request would charge again
+		return caller, http.StatusBadRequest,
+			"the Idempotency-Key is empty: leave it out, or send a key"
 	}
 	if s.Tokens == nil {
 		local, _ := ctx.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
