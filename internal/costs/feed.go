@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"quotabudget/internal/untrusted"
 	"quotabudget/internal/words"
@@ -110,6 +111,10 @@ func detect(value any) string {
 
 func (m FeedModel) check() error {
 	for _, p := range m.Prices {
+		if _, err := time.Parse(time.DateOnly, p.Since); p.Since != "" && err != nil {
+			return fmt.Errorf("%s: %s is not a day such as 2026-12-01", words.Clip(m.ID),
+				words.Clip(words.Plain(p.Since)))
+		}
 		all := slices.Collect(maps.Values(p.Bands))
 		for _, figures := range append(all, p.Figures) {
 			for name, figure := range figures {
@@ -148,7 +153,11 @@ func (d *document) has(provider string) bool {
 	return slices.Contains(d.providers, provider)
 }
 
+// add adds a model. A row whose key ends with a * would be for all models, so no name does.
 func (d *document) add(id string, names []string, prices ...FeedPrice) {
+	if strings.HasSuffix(id, "*") {
+		return
+	}
 	d.models = append(d.models, FeedModel{strings.ToLower(id), names, prices})
 }
 

@@ -249,6 +249,11 @@ func TestBadFeeds(t *testing.T) {
 		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a appears twice",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"input_mtok":1`, `"input_mtok":-1`, 1) +
 			`]}]`: "a: input is -1",
+		// this would end the row, and add one for every model
+		`[{"id":"maker","models":[{"id":"a","prices":[{"prices":{"input_mtok":1},"constraint":` +
+			`{"start_date":"2027-01-01, source: page}]\n      '*': [{input: 0, output: 0"}}]}]}]`: "output: 0 is not a day such as 2026-12-01",
+		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"gpt-*"`, 1) +
+			`]}]`: "it has no prices of maker",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"`+strings.Repeat("a", 10<<20)+`"`,
 			1) + `]}]`: "10485760 bytes long, 65536 at most",
 	} {
