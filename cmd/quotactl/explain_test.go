@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,23 +17,15 @@ import (
 // microsecond.
 func TestExplainCountsTheWindow(t *testing.T) {
 	server := redistest.Start(t, redistest.Options{Clock: true})
-	file := filepath.Join(t.TempDir(), "quota.yaml")
-	limits := `credentials:
+	s := newShell(t, server.URL(), `credentials:
   - name: default
     limits:
       - {bucket: default, units: 100, window: 24h}
       - {bucket: search_list, units: 100, window: day, timezone: America/Los_Angeles}
-`
-	must(t, os.WriteFile(file, []byte(limits), 0o600))
-	ask := func(at time.Time, line string) (code int, stdout string) {
-		t.Helper()
+`)
+	ask := func(at time.Time, line string) (code int, out string) {
 		server.SetNow(t, at)
-		args := append(strings.Fields(line), "--config", file, "-o", "json")
-		code, stdout, stderr := call(t, args, "QUOTA_LEDGER", server.URL())
-		if stderr != "" {
-			t.Fatal(stderr)
-		}
-		return code, stdout
+		return s.run(append(strings.Fields(line), "-o", "json")...)
 	}
 	reset := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC) // midnight in Los Angeles
 	for _, c := range []struct {

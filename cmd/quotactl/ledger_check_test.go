@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"quotabudget/internal/cli/clitest"
 )
 
 // spoil total|state: raises the newest total of the bucket default by hand, or changes its state.
@@ -79,23 +76,15 @@ func TestRepairAsks(t *testing.T) {
 		{"n\n", "nothing was changed", 69}, {"\n", "nothing was changed", 69},
 		{"yes please\n", "nothing was changed", 69}, {"y\n", "repaired: nothing is wrong now", 0},
 	} {
-		watcher, screen := clitest.Terminal(t, 100)
 		cmd := s.command("ledger", "check", "--repair")
-		cmd.Env = append(cmd.Env, "TERM=dumb")
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
-		_, err := watcher.WriteString(c.answer)
-		must(t, errors.Join(err, cmd.Start()))
-		screen.Close()
-		var seen bytes.Buffer
-		seen.ReadFrom(watcher) // ends in an error when the last end of the terminal is closed
-		ended := cmd.Wait()
-		text := seen.String()
+		term := newTerminal(s, 100, cmd, "TERM=dumb")
+		term.types(c.answer, c.says)
+		ended, text := cmd.Wait(), term.seen.String()
 		if !strings.Contains(text, "1 of 3 running totals do not follow") ||
 			!strings.Contains(text, "write these changes (1 of 1 findings)? [y/N]") ||
-			!strings.Contains(text, c.says) || (ended == nil) != (c.code == 0) {
+			(ended == nil) != (c.code == 0) {
 			t.Errorf("answered %q: %v\n%s", c.answer, ended, text)
 		}
 		s.want(c.code, "", "spend", "--units", "20")
-		watcher.Close()
 	}
 }
