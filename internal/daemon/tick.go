@@ -108,7 +108,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		return held
 	case ticks.Err() != nil:
 		return retry
-	case waited:
+	case waited && l.finished != tick.ID():
 		l.d.Metrics.takeovers.Inc()
 		l.d.Log.Info("tick taken over", "tick", tick.ID())
 	default:
@@ -142,11 +142,16 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	hold, release := context.WithCancel(context.WithoutCancel(ctx))
 	var renewing sync.WaitGroup
 	renewing.Go(func() { l.renew(hold, end) })
-	result := l.process(run, tick)
-	lost := context.Cause(run) == errLost
-	if result == done && !lost && l.policy().SkipOverlap {
-		l.skipOverlapped(ctx, tick)
+	result := done
+	if l.finished != tick.ID() { // otherwise only the mark is missing
+		if result = l.process(run, tick); result == done {
+			l.finished = tick.ID()
+			if l.policy().SkipOverlap && context.Cause(run) != errLost {
+				l.skipOverlapped(ctx, tick)
+			}
+		}
 	}
+	lost := context.Cause(run) == errLost
 	release()
 	renewing.Wait()
 	switch {

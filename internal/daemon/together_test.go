@@ -95,3 +95,33 @@ func TestCommand_Stalled(t *testing.T) {
 		})
 	}
 }
+
+// unmarkable is a ledger that cannot mark ticks done for the first minute.
+type unmarkable struct {
+	quota.Claims
+	until time.Time
+}
+
+func (u unmarkable) Finish(ctx context.Context, c quota.Claim, done bool) error {
+	if done && time.Now().Before(u.until) {
+		return errDead
+	}
+	return u.Claims.Finish(ctx, c, done)
+}
+
+// TestCommand_Unmarked: a tick whose end could not be recorded in the ledger is not run again by
+// the daemon that ran it.
+func TestCommand_Unmarked(t *testing.T) {
+	for _, code := range []string{"0", "3"} {
+		t.Run("exit "+code, func(t *testing.T) {
+			atNoon(t, func(w *env) {
+				p := w.open()
+				p.job("a", "0 * * * *", 1, "echo ran >> $OUT; exit "+code)
+				p.config.Claims = unmarkable{p.config.Claims, noon.Add(time.Minute)}
+				p.start().stopAfter(30 * time.Minute)
+				w.expect(w.wrote("a"), "ran")
+				w.expectLogged(1, "tick=a/", "exit_code="+code)
+			})
+		})
+	}
+}
