@@ -71,9 +71,7 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 	if c.Retry == 0 {
 		// After a crash between this record and the end of the run, the command may have done any
 		// part of its work, so it must not run again.
-		begun := l.cfg.markClaim(l.Lane, tick)
-		begun.Name, begun.Holder = "begun/"+tick.ID(), l.d.Holder
-		state, err := l.cfg.Claims.Claim(ctx, begun)
+		state, err := l.cfg.Claims.Claim(ctx, c.begun(l, tick))
 		if err != nil {
 			return l.retry(tick, err)
 		}
@@ -88,6 +86,9 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 	for attempt := 1; ; attempt++ {
 		r, err := c.once(ctx, l, tick, attempt)
 		result, failed := c.ended(ctx, l, tick, r, err)
+		if result == retry && c.Retry == 0 { // not started, so any daemon may run it
+			l.release(ctx, c.begun(l, tick))
+		}
 		if !failed || attempt > c.Retry {
 			return result
 		}
@@ -97,6 +98,13 @@ func (c *Command) run(ctx context.Context, l *lane, tick schedule.Tick, _ bool) 
 			return retry
 		}
 	}
+}
+
+// begun returns the claim that records that a run of a tick may have started.
+func (c *Command) begun(l *lane, tick schedule.Tick) quota.Claim {
+	claim := l.cfg.markClaim(l.Lane, tick)
+	claim.Name, claim.Holder = "begun/"+tick.ID(), l.d.Holder
+	return claim
 }
 
 func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
@@ -143,7 +151,7 @@ func (c *Command) ended(ctx context.Context, l *lane, tick schedule.Tick, r job.
 	case cannotStart:
 		e.outcome, e.code = "failed", &start.Code
 		attrs = append(attrs, "error", err)
-	case err != nil && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil && (!r.Started || c.Retry > 0):
 		return retry, false
 	case fromLedger(err):
 		return l.retry(tick, err), false

@@ -125,3 +125,17 @@ func TestCommand_Unmarked(t *testing.T) {
 		})
 	}
 }
+
+// TestCommand_NotStarted: a tick that a daemon gives back before its command has started is run by
+// the next daemon, even without retry:.
+func TestCommand_NotStarted(t *testing.T) {
+	atNoon(t, func(w *env) {
+		first, second := w.pair()
+		delay(first.job("a", "0 * * * *", 1, "echo ran >> $OUT"), time.Hour)
+		second.job("a", "0 * * * *", 1, "echo ran >> $OUT")
+		first.start().stopAfter(10 * time.Second)
+		w.expectLogged(1, "tick given back")
+		second.start().stopAfter(10 * time.Minute)
+		w.expect(w.wrote("a"), "ran")
+	})
+}
