@@ -23,8 +23,8 @@ import (
 	"quotabudget/internal/limit"
 )
 
-// library is one of those that are compared: as a function that decides for a key, and as a
-// middleware that limits by the caller's address.
+// library is a compared library, as a function that decides for a key, and as middleware that
+// limits by the caller's address.
 type library struct {
 	name   string
 	decide func(units int64, window time.Duration) func(key string) bool
@@ -103,7 +103,7 @@ func libraries() []library {
 	}
 }
 
-// writer takes an answer and forgets it.
+// writer is an http.ResponseWriter that discards the response.
 type writer struct{ header http.Header }
 
 func (w *writer) Header() http.Header {
@@ -120,10 +120,10 @@ var _ io.StringWriter = (*writer)(nil)
 
 const goroutines = 16
 
-// perProcessor is so many that there are 16 goroutines on two processors.
+// perProcessor makes 16 goroutines on two processors.
 const perProcessor = goroutines / 2
 
-// BenchmarkDecision has 16 goroutines ask, all of one key or each of its own.
+// BenchmarkDecision has 16 goroutines ask for decisions, all for one key or each for its own key.
 func BenchmarkDecision(b *testing.B) {
 	b.Run("one key/x/time/rate", func(b *testing.B) {
 		l := rate.NewLimiter(1e9, 1e9)
@@ -157,7 +157,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// BenchmarkMiddleware has 16 clients make requests.
+// BenchmarkMiddleware sends requests from 16 clients.
 func BenchmarkMiddleware(b *testing.B) {
 	for _, l := range libraries() {
 		b.Run(l.name, func(b *testing.B) {
@@ -177,9 +177,9 @@ func BenchmarkMiddleware(b *testing.B) {
 	}
 }
 
-// TestBoundary has somebody who knows the libraries ask each under a limit of 50 in a second: once
-// at the beginning of a second, and without a break around the end of it. It prints the most that
-// were allowed in any second.
+// TestBoundary asks each library, under a limit of 50 in a second, as a caller would who knows how
+// it works: once at the beginning of a second, and without a break around its end. It prints the
+// most calls that were allowed in any second.
 func TestBoundary(t *testing.T) {
 	const units, window = 50, time.Second
 	most := map[string]int{}

@@ -1,6 +1,6 @@
 //go:build browser
 
-// Package browser looks at the pages as people do: in a real browser.
+// Package browser tests the pages in a real browser.
 package browser
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// root is where the module is.
+// root is the folder of the module.
 const root = ".."
 
 // tab is one page of a real browser. Output in its console fails the test.
@@ -48,7 +48,7 @@ func open(t *testing.T, url string) *tab {
 	t.Cleanup(closeTab)
 	b := &tab{T: t, ctx: ctx, url: url}
 	must(t, chromedp.Listen(ctx, b.listen))
-	get(b, chromedp.Location()) // enables what is listened to
+	get(b, chromedp.Location()) // enables the events that listen reads
 	return b
 }
 
@@ -103,8 +103,8 @@ func (b *tab) visit(path string) {
 }
 
 // click clicks the first element that matches the selector, and waits for the page that follows, if
-// any. A page that updates itself may replace the element before it is clicked: then click looks for
-// it again.
+// any. A page that updates itself may replace the element before it is clicked: then click looks
+// for it again.
 func (b *tab) click(selector string) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
@@ -149,7 +149,7 @@ func (b *tab) waits(expression string) {
 		chromedp.WithPollingInterval(100*time.Millisecond)))
 }
 
-// usable reports lines of the console, and accessibility problems of the page, as errors.
+// usable reports lines of the console and accessibility problems of the page as errors.
 func (b *tab) usable(where string) {
 	b.Helper()
 	b.quiet(where)
@@ -174,7 +174,7 @@ func axe(t *testing.T) string {
 	return string(source)
 }
 
-// view sets the width of the window, and whether it is dark.
+// view sets the width of the window, and light or dark mode.
 func (b *tab) view(width, height int64, dark bool) {
 	b.Helper()
 	scheme := "light"

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(clitest.Main{M: m, Packages: []string{"quotabudget/cmd/ingestor"}}.Run())
 }
 
-// env is the program with a state folder of its own.
+// env runs the program with its own state folder.
 type env struct {
 	*testing.T
 	state string
@@ -57,7 +57,7 @@ func (s *env) start(args ...string) string {
 	address, err := in.ReadString('\n')
 	s.Cleanup(func() {
 		must(s, cmd.Process.Signal(syscall.SIGTERM))
-		for err := error(nil); err == nil; { // what it prints at its end
+		for err := error(nil); err == nil; { // what it prints before it exits
 			_, err = in.ReadString('\n')
 		}
 		if err := cmd.Wait(); err != nil || s.Failed() {
@@ -76,7 +76,7 @@ func (s *env) run(args ...string) {
 	s.ends(0, args...)
 }
 
-// ends runs the program, which must exit with a code.
+// ends runs the program, which must exit with the given code.
 func (s *env) ends(code int, args ...string) {
 	s.Helper()
 	cmd := exec.Command("ingestor", args...)

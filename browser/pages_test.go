@@ -21,8 +21,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// Each page is reached from the board by clicks, shows what it should, can be used by everybody,
-// and says nothing in the console.
+// Each page can be reached from the board by clicks, shows its content, has no accessibility
+// problem, and prints nothing to the console.
 func TestPages(t *testing.T) {
 	b := open(t, newEnv(t).demo())
 	b.visit("/")
@@ -78,8 +78,8 @@ func TestPages(t *testing.T) {
 	b.usable("search without a video")
 }
 
-// Pages are as usable on a phone and in the dark; nothing is wider than the screen. What they look
-// like is in the folder of the pictures.
+// Pages are also usable on a phone and in dark mode; nothing is wider than the screen. Screenshots
+// go to the folder of the pictures.
 func TestScreens(t *testing.T) {
 	b := open(t, newEnv(t).demo())
 	b.view(1280, 800, false)
@@ -134,8 +134,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// The board changes by itself while a sweep runs: the page is not loaded again, what the reader has
-// opened stays open, and the focus stays where it is. Paused, it stands still.
+// The board updates itself while a sweep runs, without reloading the page: what the reader has
+// opened stays open, and the focus stays where it is. A paused board does not change.
 func TestLive(t *testing.T) {
 	s := newEnv(t)
 	s.upstream()
@@ -180,7 +180,7 @@ credentials:
 ingest: {schedule: "@every 1m", stagger: 5s} # so that ticks are left out late in the day, too
 `
 
-// A board with a problem names it, and can still be used.
+// A board with a problem names it, and is still usable.
 func TestShort(t *testing.T) {
 	s := newEnv(t)
 	config := filepath.Join(t.TempDir(), "quota.yaml")
@@ -209,7 +209,7 @@ func TestShort(t *testing.T) {
 	b.usable("plan that does not fit")
 }
 
-// What the upstream calls a video is shown as text, and does nothing.
+// Titles from the upstream are shown as text, and run nothing.
 func TestHostile(t *testing.T) {
 	s := newEnv(t)
 	titles := []string{`<script>window.hacked = 1; alert(1)</script>`,
@@ -251,7 +251,8 @@ func TestHostile(t *testing.T) {
 	b.shows("h1", "gnp.exe isolate")
 }
 
-// All can be reached by keyboard: first of all, the way past the menu. The focus can be seen.
+// Everything can be reached by keyboard, first the link that skips the menu, and the focus is
+// visible.
 func TestKeyboard(t *testing.T) {
 	b := open(t, newEnv(t).demo())
 	b.visit("/")
@@ -281,7 +282,7 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// Without scripts, pages say the same, and searching works.
+// Without scripts, pages show the same, and searching works.
 func TestWithoutScripts(t *testing.T) {
 	b := open(t, newEnv(t).demo())
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
@@ -296,7 +297,7 @@ func TestWithoutScripts(t *testing.T) {
 }
 
 // TestRealCharts shows real charts, whose titles can contain anything. It does nothing if the data
-// is not there.
+// is missing.
 func TestRealCharts(t *testing.T) {
 	data := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "trending")
 	if data == "" {

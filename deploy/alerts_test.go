@@ -25,8 +25,8 @@ const (
 	dashboardFile = "grafana/quotabudget.json"
 )
 
-// TestRules: the alerts are such as Prometheus takes, each fires when it should, and each is
-// tested.
+// TestRules requires that Prometheus accepts the alerts, that they pass their tests, and that a
+// test sees each one fire.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	tests := "prometheus/quotabudget.rules.test.yml"
@@ -52,13 +52,13 @@ func rules(t *testing.T) (all []rule) {
 	return all
 }
 
-// TestQueriesNameRealMetrics: every query of the dashboard and of the alerts is PromQL, and a
-// daemon or a sweep from cron has every metric that it names, from the beginning: an alert on a
-// series that is not there yet is silent.
+// TestQueriesNameRealMetrics requires that every query of the dashboard and of the alerts is
+// PromQL, and that a daemon or a sweep from cron exports every metric that it names from the start,
+// because an alert on a missing series never fires.
 func TestQueriesNameRealMetrics(t *testing.T) {
 	t.Parallel()
 	queries := dashboardQueries(t)
-	known := map[string]bool{"up": true} // is Prometheus's own
+	known := map[string]bool{"up": true} // made by Prometheus
 	for _, r := range rules(t) {
 		queries = append(queries, r.Expr)
 		known[r.Record] = true
@@ -81,7 +81,7 @@ func TestQueriesNameRealMetrics(t *testing.T) {
 	}
 }
 
-// dashboardQueries are the expressions of the panels and variables, with the variables of Grafana
+// dashboardQueries returns the expressions of the panels and variables, with Grafana's variables
 // replaced.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
@@ -115,7 +115,7 @@ var (
 	labelValues = regexp.MustCompile(`^label_values\((.*),.*\)$`)
 )
 
-// checkQueries has Prometheus's own parser read them.
+// checkQueries requires that Prometheus can parse the queries.
 func checkQueries(t *testing.T, queries []string) {
 	t.Helper()
 	var text strings.Builder
@@ -136,14 +136,14 @@ var (
 	keywords   = []string{"and", "or", "unless", "bool", "offset", "by", "on", "Inf", "NaN"}
 )
 
-// metricsOf are the names of an expression that are neither functions, labels nor keywords.
+// metricsOf returns the names in an expression that are neither functions, labels nor keywords.
 func metricsOf(query string) []string {
 	names := identifier.FindAllString(notMetrics.ReplaceAllString(query, " "), -1)
 	keyword := func(name string) bool { return slices.Contains(keywords, name) }
 	return slices.DeleteFunc(names, keyword)
 }
 
-// scrapeDaemon is what a daemon answers that has begun, and has looked ahead once.
+// scrapeDaemon returns the metrics of a daemon after its first forecast.
 func scrapeDaemon(t *testing.T) (text string) {
 	t.Helper()
 	log := launch(t, withAtMost+"ingest: {regions: [US], listen: \"127.0.0.1:0\"}\n"+
@@ -162,15 +162,14 @@ func scrapeDaemon(t *testing.T) (text string) {
 	return text
 }
 
-// withAtMost is a configuration by which this host may spend something without the ledger.
+// withAtMost is a configuration that lets this host spend some units without the ledger.
 const withAtMost = `credentials:
   - name: default
     api_key: {env: YOUTUBE_API_KEY}
     when_unreachable: {open: [youtube.videos.list], at_most: 5}
 `
 
-// launch runs a program in a folder of its own, in front of the stand-in, and returns what it
-// prints.
+// launch starts a program in a new folder, in front of the stand-in, and returns its log.
 func launch(t *testing.T, config, name string, args ...string) *metertest.Log {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, name), args...)
@@ -187,7 +186,7 @@ func launch(t *testing.T, config, name string, args ...string) *metertest.Log {
 	return log
 }
 
-// await waits until it holds, of a program that prints the log.
+// await waits until a condition on the program that prints the log holds.
 func await(t *testing.T, log *metertest.Log, holds func() bool) {
 	t.Helper()
 	for range 3000 {
@@ -206,13 +205,13 @@ func environment(home, upstream string) []string {
 
 var served = regexp.MustCompile(`are served" address=(\S+)`)
 
-// scrapeFile is what a sweep from cron leaves that failed in a region.
+// scrapeFile returns the metrics file of a sweep from cron that failed in a region.
 func scrapeFile(t *testing.T) string {
 	t.Helper()
 	return sweepFile(t, serve(t, http.NotFoundHandler()), false)
 }
 
-// sweepFile is the file that a sweep of an upstream leaves.
+// sweepFile returns the metrics file of a sweep.
 func sweepFile(t *testing.T, upstream string, succeeds bool) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ingestor.prom")

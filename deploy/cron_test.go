@@ -15,18 +15,17 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// machine is one on which somebody follows the manual: all that it names by its full path is below
-// a root of its own.
+// machine is a machine on which the test follows the manual. Full paths in the manual are below
+// root.
 type machine struct {
 	*testing.T
 	root     string
 	upstream string
-	env      []string // of a shell
+	env      []string // of a login shell
 }
 
-// TestCron follows what docs/operations.md says of cron to the letter, and then runs the lines of
-// the crontab as cron does: with next to nothing in the environment. What a line prints would be
-// mailed.
+// TestCron follows the section on cron in docs/operations.md to the letter, and then runs the lines
+// of the crontab as cron does, with a nearly empty environment. cron would mail what a line prints.
 func TestCron(t *testing.T) {
 	t.Parallel()
 	server := &standin.YouTube{Keys: []string{"the-key"}}
@@ -97,7 +96,7 @@ func newMachine(t *testing.T, upstream string) *machine {
 		"PATH=" + m.path("sudo") + ":/usr/bin:/bin",
 		"QUOTA_CONFIG=" + m.path("etc/quota/quota.yaml"),
 	}
-	// There may be no sudo, and there is nothing here that takes root.
+	// sudo may be missing, and nothing here needs root.
 	write(t, m.path("sudo/sudo"), "#!/bin/sh\nexec \"$@\"\n")
 	write(t, m.path("home/key"), "the-key\n")
 	err = errors.Join(os.Chmod(m.path("sudo/sudo"), 0o700),
@@ -107,16 +106,16 @@ func newMachine(t *testing.T, upstream string) *machine {
 	return m
 }
 
-// path is a path below the root.
+// path returns a path below the root.
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// rooted is a text with its full paths below the root.
+// rooted moves the full paths in a text below the root.
 func (m *machine) rooted(text string) string {
 	paths := regexp.MustCompile(`/(usr/local/bin|etc/quota|var/lib/quota)\b`)
 	return paths.ReplaceAllString(text, m.root+"/$1")
 }
 
-// shell runs commands as they stand in the manual.
+// shell runs commands of the manual.
 func (m *machine) shell(commands string) {
 	m.Helper()
 	cmd := exec.CommandContext(m.Context(), "/bin/sh", "-euc", m.rooted(commands))
@@ -126,8 +125,8 @@ func (m *machine) shell(commands string) {
 	}
 }
 
-// rootConfiguration does the same with the paths in the file that config init has written, and
-// names the stand-in.
+// rootConfiguration moves the paths in the file that config init has written below the root, and
+// sets the stand-in as the upstream.
 func (m *machine) rootConfiguration() {
 	m.Helper()
 	path := m.path("etc/quota/quota.yaml")
@@ -165,8 +164,8 @@ func (m *machine) job(crontab, command string) (j cronJob) {
 	return j
 }
 
-// mails runs a line as cron does, and wants what it prints to match all of the patterns, or to be
-// nothing.
+// mails runs a line as cron does, and requires that its output matches all of the patterns, or is
+// empty if there are none.
 func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	m.Helper()
 	if strings.Contains(j.command, "%") {
@@ -176,7 +175,7 @@ func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	cmd.Dir = m.path("home")
 	bare := []string{"HOME=" + cmd.Dir, "LOGNAME=someone", "SHELL=/bin/sh", "PATH=/usr/bin:/bin"}
 	cmd.Env = append(bare, j.env...)
-	out, _ := cmd.CombinedOutput() // cron does not look at the exit code
+	out, _ := cmd.CombinedOutput() // cron ignores the exit code
 	if len(patterns) == 0 && len(out) > 0 {
 		m.Errorf("%s: mailed:\n%s", why, out)
 	}
@@ -187,7 +186,7 @@ func (m *machine) mails(why string, j cronJob, patterns ...string) {
 	}
 }
 
-// blocks are the code blocks of a language.
+// blocks returns the code blocks of a language.
 func blocks(markdown, language string) (found []string) {
 	block := regexp.MustCompile("(?s)```" + language + "\n(.*?)```")
 	for _, b := range block.FindAllStringSubmatch(markdown, -1) {
@@ -196,7 +195,7 @@ func blocks(markdown, language string) (found []string) {
 	return found
 }
 
-// jobs are the lines of a crontab that are neither empty nor comments.
+// jobs returns the lines of a crontab that are neither empty nor comments.
 func jobs(crontab string) (lines []string) {
 	for line := range strings.Lines(crontab) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestVersionOfTheImage: the version that the builder gives is the one that the programs say,
-// although no repository is there.
+// TestVersionOfTheImage requires that the programs print the version that the builder sets, without
+// a repository.
 func TestVersionOfTheImage(t *testing.T) {
 	t.Parallel()
 	touch(t)

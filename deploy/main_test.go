@@ -1,5 +1,5 @@
-// Package deploy_test holds what is in this folder against the programs, and against the tools that
-// read it.
+// Package deploy_test tests the files of this folder with the programs, and with the tools that
+// read them.
 package deploy_test
 
 import (
@@ -30,7 +30,7 @@ func write(t *testing.T, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// tool runs a program that must succeed, and returns what it prints.
+// tool runs a program, which must succeed, and returns its output.
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
@@ -40,15 +40,15 @@ func tool(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// program is the path of a built program.
+// program returns the path of a built program.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	touch(t)
 	return clitest.Program(t, name)
 }
 
-// touch looks at every source. go test keeps a result until a file changes that the test itself
-// looked at, and does not know what the commands have read that it starts.
+// touch reads the state of every source file. go test caches a result until a file that the test
+// itself read changes; it does not notice the files that the test's commands read.
 func touch(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
@@ -61,7 +61,7 @@ func touch(t *testing.T) {
 	must(t, err)
 }
 
-// must ends a test that cannot go on after an error.
+// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

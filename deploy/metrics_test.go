@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// TestEveryMetricIsDocumented: docs/operations.md has every metric that the programs export, in the
-// section of the program that does, with its labels, and no other.
+// TestEveryMetricIsDocumented requires that docs/operations.md lists exactly the metrics that the
+// programs export, each in the section of its program, with its labels.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	t.Parallel()
 	daemon, file := exported(scrapeDaemon(t)), exported(scrapeFile(t))
@@ -48,7 +48,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 }
 
-// exported are the metrics of a scrape, and the labels of each; "none" when it has none.
+// exported returns the metrics of a scrape with the labels of each, or "none".
 func exported(text string) map[string]string {
 	all := make(map[string]string)
 	usual := regexp.MustCompile(`^(go|process|promhttp)_`)
@@ -90,7 +90,7 @@ func joined(labels []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(labels))), ", ")
 }
 
-// scrapeProxy is what a proxy answers that has served one request.
+// scrapeProxy returns the metrics of a proxy that has served one request.
 func scrapeProxy(t *testing.T) (text string) {
 	t.Helper()
 	log := launch(t, "credentials: [{name: default, api_key: {env: YOUTUBE_API_KEY}}, "+

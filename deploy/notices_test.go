@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write THIRD_PARTY_NOTICES")
 
 const noticesFile = "../THIRD_PARTY_NOTICES"
 
-// TestNotices: THIRD_PARTY_NOTICES has the licences of everything that is linked into the programs.
-// make notices writes it.
+// TestNotices requires that THIRD_PARTY_NOTICES has the licences of all modules that are linked
+// into the programs. make notices writes it.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	want := notices(t)
@@ -37,7 +37,7 @@ printed once, below the names of all that use it. Written by make notices from w
 Linux.
 `
 
-// notices are the texts of the licences, each once, with those who have it.
+// notices returns the texts of the licences, each once, with the modules under it.
 func notices(t *testing.T) string {
 	t.Helper()
 	owners := make(map[string][]string) // by text
@@ -64,14 +64,14 @@ func notices(t *testing.T) string {
 	return out.String()
 }
 
-// module is one that is linked, with the folders of its packages that are.
+// module is a linked module, with the folders of its linked packages.
 type module struct {
 	name     string // and its version
 	dir      string
 	packages []string
 }
 
-// linked are the modules of the programs, in the order of their names, and the standard library.
+// linked returns the modules of the programs, sorted by name, and the standard library.
 func linked(t *testing.T) []*module {
 	t.Helper()
 	touch(t)
@@ -101,8 +101,8 @@ func linked(t *testing.T) []*module {
 
 var licence = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
 
-// licences are the files with terms in the folders from each package up to the module's own, and in
-// its folder licenses.
+// licences returns the licence files in the folders from each package up to the module's root, and
+// in the root's folder licenses.
 func (m *module) licences(t *testing.T) []string {
 	t.Helper()
 	found, _ := filepath.Glob(filepath.Join(m.dir, "licenses", "*"))

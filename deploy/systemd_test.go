@@ -14,10 +14,10 @@ import (
 	"quotabudget/internal/standin"
 )
 
-// services are the units that run a program.
+// services lists the units that run a program.
 var services = []string{"ingestor.service", "ingestor-once.service"}
 
-// TestUnits: systemd understands every line of the units, and finds that they expose little.
+// TestUnits requires that systemd accepts every line of the units, and rates their exposure as low.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -39,7 +39,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestUnitsAgree: both units are hardened in the same way, and name the files that cron names.
+// TestUnitsAgree requires that both units are hardened in the same way, and name the same files as
+// the crontab.
 func TestUnitsAgree(t *testing.T) {
 	t.Parallel()
 	var hardening []string
@@ -60,9 +61,9 @@ func TestUnitsAgree(t *testing.T) {
 	}
 }
 
-// TestUnderTheFilter: the programs do their work while every system call that the units forbid
-// answers EPERM, and map no memory that can be written and executed. strace stands in for the
-// kernel's filter.
+// TestUnderTheFilter requires that the programs work while every system call that the units forbid
+// returns EPERM, and that they map no memory as both writable and executable. strace stands in for
+// the kernel's filter.
 func TestUnderTheFilter(t *testing.T) {
 	t.Parallel()
 	upstream, dir := serve(t, &standin.YouTube{}), t.TempDir()
@@ -83,7 +84,7 @@ func TestUnderTheFilter(t *testing.T) {
 		t.Error(err)
 	}
 	for _, p := range []*traced{once, run} {
-		if err := p.cmd.Wait(); err != nil { // strace ends as what it traces
+		if err := p.cmd.Wait(); err != nil { // strace exits like the program it traces
 			t.Errorf("%v: %v\n%s", p.cmd.Args, err, p.log.String())
 		}
 		trace := read(t, p.trace)
@@ -96,7 +97,7 @@ func TestUnderTheFilter(t *testing.T) {
 	}
 }
 
-// traced is a program under strace.
+// traced runs a program under strace.
 type traced struct {
 	cmd   *exec.Cmd
 	log   metertest.Log
@@ -104,7 +105,7 @@ type traced struct {
 	pid   string // file, with the number of the program's process
 }
 
-// filtered starts the ingestor with what the units forbid forbidden.
+// filtered starts the ingestor without the system calls that the units forbid.
 func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 	t.Helper()
 	denied := "?" + strings.Join(forbidden(t), ",?")
@@ -116,10 +117,10 @@ func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 	p.cmd = exec.CommandContext(t.Context(), "strace", append(strace, args...)...)
 	p.cmd.Dir, p.cmd.Env = dir, environment(dir, upstream)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // strace, and what it traces
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // strace and the program it traces
 	must(t, p.cmd.Start())
 	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil { // nobody has waited for it: the test has failed
+		if p.cmd.ProcessState == nil { // Wait was not called: the test has failed
 			syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 			p.cmd.Wait()
 		}
@@ -127,8 +128,8 @@ func filtered(t *testing.T, dir, upstream string, args ...string) *traced {
 	return p
 }
 
-// forbidden are the system calls that both units forbid, as systemd on this machine reads their
-// filters.
+// forbidden returns the system calls that both units forbid, as systemd on this machine expands
+// their filters.
 func forbidden(t *testing.T) (denied []string) {
 	t.Helper()
 	sets := syscallSets(t)
@@ -148,7 +149,7 @@ func forbidden(t *testing.T) (denied []string) {
 	return slices.Compact(slices.Sorted(slices.Values(denied)))
 }
 
-// callSets are systemd's names for groups of system calls.
+// callSets maps systemd's groups of system calls to their members.
 type callSets map[string][]string
 
 func syscallSets(t *testing.T) callSets {
@@ -167,7 +168,7 @@ func syscallSets(t *testing.T) callSets {
 	return sets
 }
 
-// expand are the calls of a group, or the call itself.
+// expand returns the calls of a group, or the call itself.
 func (s callSets) expand(name string) (calls []string) {
 	if !strings.HasPrefix(name, "@") {
 		return []string{name}

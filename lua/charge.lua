@@ -16,8 +16,8 @@
 --        0 denied, units remaining, when to retry, the number of the limit
 --        2 left to Go, 0, 0, 0
 --
--- To allocate little for a single charge, the functions capture no locals of the script, and the
--- tables that charges fill begin with room for one.
+-- So that a single charge allocates little, the functions capture no locals of the script, and the
+-- tables with an item per charge start with room for one.
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local log, HOUR, GRAIN = KEYS[1], 3600000000, 600000000 -- µs
 local time = call('TIME')

@@ -2,16 +2,16 @@
 --
 -- KEYS   the lock; strings that must be unchanged; then the keys named by number
 -- ARGV   the caller's name in the lock; the snapshot's time in µs, 0 if it does not matter; the
---        number of strings, and the value of each, '' for none; the number of logs that must be
---        unchanged at one end, and for each ZREVRANGE for its newest member or ZRANGE for its oldest,
---        the key, and the member, '' for none; the number of types to check, and for each a command
---        that fails on another type, and the key; then the commands: name, key, number of arguments,
---        arguments
+--        number of strings, and the value of each, '' for none; the number of logs to compare, and
+--        for each: ZREVRANGE (its newest member) or ZRANGE (its oldest), the key, and the member,
+--        '' for none; the number of keys whose type to check, and for each: a command that fails on
+--        another type, and the key; then for each command to run: its name, the key, the number of
+--        arguments, and the arguments
 -- Reply  done; or why nothing was written: locked (by another caller), late or changed
 --
--- If the caller was stopped since its snapshot, the commit is late, so that nothing stale is
--- written. If any command needs memory, the first does, so that a server without memory refuses the
--- script before it has written anything.
+-- If the caller was stopped since its snapshot, the commit is late, so that it writes no stale
+-- decision. If any command needs memory, the first does, so that a server without memory refuses
+-- the script before it has written anything.
 local call = redis.call
 local strings = call('MGET', unpack(KEYS, 1, ARGV[3] + 1))
 local lock = strings[1]

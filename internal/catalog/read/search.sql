@@ -1,6 +1,7 @@
--- ?1 match expression, ?2 how many of the newest matching videos to rank, ?3 limit: row IDs of videos. Those that
--- have all of it in the title come first, then those that need tags and the channel's title too. The index is read from
--- the newest on, as far as needed; bm25 would read every match of every word.
+-- ?1 match expression, ?2 how many of the newest matching videos to rank, ?3 limit: row IDs of
+-- videos. Videos that match in the title alone come first, then those that also need tags and the
+-- channel's title. The index is read from the newest video back, as far as needed; bm25 would read
+-- every match of every word.
 WITH newest AS MATERIALIZED (SELECT rowid AS id FROM texts WHERE texts MATCH ?1 ORDER BY rowid DESC LIMIT ?2),
      since AS MATERIALIZED (SELECT min(id) AS id FROM newest),
      titles AS MATERIALIZED (SELECT rowid AS id FROM texts

@@ -1,5 +1,5 @@
--- The catalogue: charts as they were fetched, videos as they were last seen, and how their names and counters changed.
--- Moments are integer Unix microseconds, UTC. Text is kept as the upstream gave it, byte for byte.
+-- Charts as they were fetched, videos as they were last seen, and how names and counters changed.
+-- Times are integer Unix microseconds, UTC. Text is stored byte for byte as the upstream sent it.
 
 CREATE TABLE charts (
     id              INTEGER PRIMARY KEY,         -- later charts have larger ids
@@ -16,10 +16,10 @@ CREATE TABLE charts (
 CREATE INDEX charts_by_key ON charts (region, completed_at);
 CREATE INDEX charts_by_start ON charts (started_at);
 
--- One row for each stored page: a stored page is not stored again.
+-- One row for each stored page, so that no page is stored twice.
 CREATE TABLE chart_pages (
     chart INTEGER NOT NULL REFERENCES charts ON DELETE CASCADE,
-    token TEXT    NOT NULL,                      -- that fetched this page; '' for the first
+    token TEXT    NOT NULL,                      -- token that fetched this page; '' for the first
     PRIMARY KEY (chart, token)
 ) STRICT, WITHOUT ROWID;
 
@@ -31,8 +31,8 @@ CREATE TABLE videos (
     channel_title TEXT    NOT NULL,
     category      TEXT    NOT NULL,              -- the upstream's category id
     views         INTEGER,                       -- NULL: not reported, which is not 0
-    likes         INTEGER,                       -- NULL likewise
-    comments      INTEGER,                       -- NULL likewise
+    likes         INTEGER,                       -- NULL: not reported
+    comments      INTEGER,                       -- NULL: not reported
     published_at  INTEGER,                       -- µs; NULL: not reported
     first_seen_at INTEGER NOT NULL,              -- µs
     fetched_at    INTEGER NOT NULL,              -- µs, of everything in this row
@@ -70,17 +70,18 @@ CREATE TABLE video_counters (
     PRIMARY KEY (video, at)
 ) STRICT, WITHOUT ROWID;
 
--- Charts that the upstream did not have when it was last asked.
+-- Charts that the upstream did not have at the last request.
 CREATE TABLE unavailable (
     region   TEXT    NOT NULL,
     at       INTEGER NOT NULL,                   -- µs
-    invalid  INTEGER NOT NULL CHECK (invalid IN (0, 1)), -- 1: the upstream knows no such region
+    invalid  INTEGER NOT NULL CHECK (invalid IN (0, 1)), -- 1: the upstream has no such region
     PRIMARY KEY (region)
 ) STRICT, WITHOUT ROWID;
 
--- The words of each video, rowid = videos.id, split by words.go before they come here. Only the index is kept. Words,
--- not trigrams: a page of new videos is indexed in a quarter of the time and of the space, and queries of one or two
--- characters, as Chinese and Japanese ones often are, need no scan.
+-- The words of each video, rowid = videos.id, as words.go splits them. Only the index is stored. It
+-- holds words, not trigrams: indexing a page of new videos takes a quarter of the time and of the
+-- space, and queries of one or two characters, as Chinese and Japanese ones often are, need no
+-- scan.
 CREATE VIRTUAL TABLE texts USING fts5 (
     title, channel_title, tags, description,
     content = '', contentless_delete = 1, prefix = '2 3',
@@ -99,7 +100,7 @@ CREATE TABLE room (
 
 -- Short links to what the pages show.
 CREATE TABLE links (
-    slug TEXT    PRIMARY KEY,                    -- made from the target: one link for each
+    slug TEXT    PRIMARY KEY,                    -- made from path, so each path has one link
     path TEXT    NOT NULL,                       -- of this server, with its query
     at   INTEGER NOT NULL                        -- µs, first requested
 ) STRICT, WITHOUT ROWID;

@@ -1,5 +1,5 @@
--- What the ledger does not have yet: calls that passed while it could not be reached, and what
--- calls used until that is booked.
+-- What the ledger does not have yet: calls that passed while it could not be reached, and usage
+-- that is not booked yet.
 CREATE TABLE lines (
     id      TEXT PRIMARY KEY, -- of the entry that the line becomes
     account TEXT NOT NULL,    -- a digest of the ledger's URL and the credential's name
@@ -25,6 +25,6 @@ CREATE TABLE notes (
     text    TEXT NOT NULL,    -- JSON
     made    INTEGER NOT NULL,
     due     INTEGER NOT NULL, -- 0: never
-    until   INTEGER NOT NULL, -- may be deleted from then on
+    until   INTEGER NOT NULL, -- time from which it may be deleted
     PRIMARY KEY (account, name)
 ) STRICT, WITHOUT ROWID;

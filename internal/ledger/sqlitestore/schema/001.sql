@@ -1,6 +1,6 @@
--- The logs of all buckets, with what is set aside and what was answered. Times are Unix microseconds, UTC.
+-- The logs of all buckets, their holds, and answers to repeat. Times are Unix microseconds, UTC.
 
--- The entries are the truth: the newest entry has the total of the bucket.
+-- The entries are authoritative: the newest one has the bucket's total.
 CREATE TABLE entries (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
@@ -17,9 +17,9 @@ CREATE TABLE holds (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
     id         TEXT    NOT NULL,  -- with the names of its buckets in front: default.06fmjq2kx4a9bc
-    units      INTEGER NOT NULL,  -- as set aside
+    units      INTEGER NOT NULL,  -- when it was made
     most       INTEGER NOT NULL,  -- maximum units that the call may use; 0 if units is exact
-    drawn      INTEGER NOT NULL,  -- units of them that were drawn
+    drawn      INTEGER NOT NULL,  -- units of them that charges have drawn
     created_at INTEGER NOT NULL,  -- time
     expires_at INTEGER NOT NULL,  -- time
     lapse      TEXT    NOT NULL,  -- 'charge': it becomes an entry when it expires; 'release': its units come free
@@ -29,7 +29,7 @@ CREATE TABLE holds (
     PRIMARY KEY (credential, bucket, id)
 ) STRICT, WITHOUT ROWID;
 
--- Reservations that have become entries, to be found by a late settlement.
+-- Reservations that have become entries, so that a late settlement finds them.
 CREATE TABLE lapsed (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE lapsed (
 
 CREATE INDEX lapsed_by_time ON lapsed (credential, bucket, at);
 
--- What a bucket has besides entries and holds. None of it counts units.
+-- The state of a bucket apart from its entries and holds. None of it counts units.
 CREATE TABLE buckets (
     credential      TEXT    NOT NULL,
     bucket          TEXT    NOT NULL,
@@ -51,14 +51,14 @@ CREATE TABLE buckets (
     reset_at        INTEGER NOT NULL,  -- last end of an anchored window that the upstream reported; 0 for none
     keep            INTEGER NOT NULL,  -- microseconds for which entries are kept
     floor           INTEGER NOT NULL,  -- newest stamp of a removed entry or hold; 0 if the newest is still there
-    levels          TEXT    NOT NULL,  -- of restoring windows, as JSON
-    others          TEXT    NOT NULL,  -- units that others used, by window, as the upstream reported, as JSON
+    levels          TEXT    NOT NULL,  -- of restoring windows; JSON
+    others          TEXT    NOT NULL,  -- usage by other programs, by window; JSON
     recorded        INTEGER NOT NULL,  -- maximum units of all holds of the bucket
-    digest          INTEGER NOT NULL,  -- of this row and of the bucket's holds: damage to any of them shows
+    digest          INTEGER NOT NULL,  -- of this row and of the bucket's holds, to detect damage
     PRIMARY KEY (credential, bucket)
 ) STRICT, WITHOUT ROWID;
 
--- Entries added up by ten minutes and labels without the run.
+-- Sums of entries by ten minutes and labels, without the run.
 CREATE TABLE sums (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
@@ -69,14 +69,14 @@ CREATE TABLE sums (
     PRIMARY KEY (credential, bucket, grain, labels)
 ) STRICT, WITHOUT ROWID;
 
--- Notes of units that corrections took off entries.
+-- Units that corrections removed from entries.
 CREATE TABLE notes (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
-    at         INTEGER NOT NULL,  -- time at which it was done
+    at         INTEGER NOT NULL,  -- time of the correction
     id         TEXT    NOT NULL,
-    units      INTEGER NOT NULL,  -- taken off, at least 1
-    labels     TEXT    NOT NULL,  -- by whom and why, like the labels of entries
+    units      INTEGER NOT NULL,  -- removed, at least 1
+    labels     TEXT    NOT NULL,  -- the person and the reason, in the form of an entry's labels
     PRIMARY KEY (credential, bucket, at, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -84,9 +84,9 @@ CREATE TABLE notes (
 CREATE TABLE answers (
     credential TEXT    NOT NULL,
     name       TEXT    NOT NULL,  -- 'key K' of an idempotency key, 'settled R' of a reservation, 'claim N' of a claim
-    request    TEXT    NOT NULL,  -- the request; of a claim the holder, or '' when the work is done
-    decision   TEXT    NOT NULL,  -- the answer, as JSON; '' of a claim
-    expires_at INTEGER NOT NULL,  -- time; from then on the name is new again
+    request    TEXT    NOT NULL,  -- the request; for a claim, its holder, or '' once done
+    decision   TEXT    NOT NULL,  -- the answer, as JSON; '' for a claim
+    expires_at INTEGER NOT NULL,  -- time from which the name may be used again
     PRIMARY KEY (credential, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -96,11 +96,11 @@ CREATE INDEX answers_by_expiry ON answers (expires_at);
 CREATE TABLE denials (
     credential TEXT    NOT NULL,
     hour       INTEGER NOT NULL,  -- time at which the hour begins
-    bucket     TEXT    NOT NULL,  -- that the limit is on
+    bucket     TEXT    NOT NULL,  -- of the limit
     name       TEXT    NOT NULL,  -- of the limit
-    labels     TEXT    NOT NULL,  -- as those of entries, without the run
+    labels     TEXT    NOT NULL,  -- as in sums
     denials    INTEGER NOT NULL,  -- at least 1
-    units      INTEGER NOT NULL,  -- asked for in the bucket
+    units      INTEGER NOT NULL,  -- requested from the bucket
     last_at    INTEGER NOT NULL,  -- time
     PRIMARY KEY (credential, hour, bucket, name, labels)
 ) STRICT, WITHOUT ROWID;

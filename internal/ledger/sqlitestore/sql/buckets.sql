@@ -8,7 +8,8 @@ SELECT suspended_until, suspended_since, suspended_by, reason, reset_at, keep, f
 INSERT OR REPLACE INTO buckets (credential, bucket, suspended_until, suspended_since, suspended_by, reason, reset_at, keep, floor, levels, others, recorded, digest)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13);
 
--- ?1 credential; with all units of entries and holds, whether it was suspended, and the time of the newest entry or hold.
+-- ?1 credential. Each bucket with the units of its entries and holds, whether it has a suspension
+-- or usage by other programs, and the time of its newest entry or hold.
 -- name: bucket_list
 WITH names AS (
     SELECT bucket FROM buckets WHERE credential = ?1
@@ -22,7 +23,8 @@ SELECT n.bucket,
         coalesce((SELECT max(created_at) FROM holds WHERE credential = ?1 AND bucket = n.bucket), 0))
 FROM names n ORDER BY n.bucket;
 
--- ?2 first name, ?3 last name, ?4 now, ?5 most; values of labels of which nothing counts any more.
+-- ?2 first name, ?3 last name, ?4 now, ?5 limit: buckets of label values whose entries and holds no
+-- longer count.
 -- name: bucket_idle
 SELECT bucket FROM buckets b WHERE credential = ?1 AND bucket BETWEEN ?2 AND ?3 AND instr(bucket, '@') AND
     coalesce((SELECT max(at) FROM entries e WHERE e.credential = ?1 AND e.bucket = b.bucket), 0) + keep < ?4 AND
@@ -47,7 +49,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 -- name: hold_remove
 DELETE FROM holds WHERE credential = ?1 AND bucket = ?2 AND id = ?3;
 
--- ?3 id; the first, if its ID was used again.
+-- ?3 id: the first entry, if the ID was used again.
 -- name: lapsed_find
 SELECT l.at FROM lapsed l JOIN entries e ON e.credential = ?1 AND e.bucket = ?2 AND e.at = l.at
 WHERE l.credential = ?1 AND l.bucket = ?2 AND l.id = ?3 ORDER BY l.at LIMIT 1;
@@ -60,7 +62,7 @@ INSERT OR REPLACE INTO lapsed (credential, bucket, id, at) VALUES (?1, ?2, ?3, ?
 -- name: lapsed_remove
 DELETE FROM lapsed WHERE credential = ?1 AND bucket = ?2 AND id = ?3 AND at = ?4;
 
--- Forgets those up to ?3, at most ?4.
+-- Deletes at most ?4 rows, stamped ?3 or earlier.
 -- name: lapsed_trim
 DELETE FROM lapsed WHERE (credential, bucket, id, at) IN (
     SELECT credential, bucket, id, at FROM lapsed WHERE credential = ?1 AND bucket = ?2 AND at <= ?3 ORDER BY at LIMIT ?4);
@@ -77,7 +79,7 @@ INSERT OR REPLACE INTO answers (credential, name, request, decision, expires_at)
 -- name: answer_forget
 DELETE FROM answers WHERE credential = ?1 AND name = ?2;
 
--- Forgets those that expired by ?1, at most ?2.
+-- Deletes at most ?2 rows that expired by ?1.
 -- name: answer_trim
 DELETE FROM answers WHERE (credential, name) IN (
     SELECT credential, name FROM answers WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2);

@@ -1,6 +1,6 @@
 -- ?1 credential throughout.
 
--- Rows from ?2 on.
+-- The number of rows from hour ?2 on.
 -- name: denial_rows
 SELECT count(*) FROM denials WHERE credential = ?1 AND hour >= ?2;
 
@@ -11,10 +11,10 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT (credential, hour, bucket, name, labels) DO UPDATE SET
     denials = denials + excluded.denials, units = units + excluded.units, last_at = max(last_at, excluded.last_at);
 
--- Forgets those before ?2.
+-- Deletes the rows before hour ?2.
 -- name: denial_trim
 DELETE FROM denials WHERE credential = ?1 AND hour < ?2;
 
--- The rows of which the last is not before ?2.
+-- Rows whose last denial was at ?2 or later.
 -- name: denial_list
 SELECT hour, bucket, name, labels, denials, units, last_at FROM denials WHERE credential = ?1 AND last_at >= ?2;

@@ -1,23 +1,23 @@
 -- ?1 credential, ?2 bucket throughout.
 
--- The two newest.
+-- The two newest entries.
 -- name: entry_newest
 SELECT at, id, units, total, labels FROM entries WHERE credential = ?1 AND bucket = ?2 ORDER BY at DESC LIMIT 2;
 
--- The last one before ?3.
+-- The last entry before ?3.
 -- name: entry_before
 SELECT at, total FROM entries WHERE credential = ?1 AND bucket = ?2 AND at < ?3 ORDER BY at DESC LIMIT 1;
 
--- The first two since ?3.
+-- The first two entries from ?3 on.
 -- name: entry_from
 SELECT at, units, total FROM entries WHERE credential = ?1 AND bucket = ?2 AND at >= ?3 ORDER BY at LIMIT 2;
 
--- The oldest ?5 after ?3 and up to ?4 (all when ?5 is -1).
+-- The oldest ?5 entries after ?3 and up to ?4 (all when ?5 is -1).
 -- name: entry_page
 SELECT at, id, units, total, labels FROM entries
 WHERE credential = ?1 AND bucket = ?2 AND at > ?3 AND at <= ?4 ORDER BY at LIMIT ?5;
 
--- The newest ?5 after ?3 and up to ?4, oldest first.
+-- The newest ?5 entries after ?3 and up to ?4, oldest first.
 -- name: entry_list
 SELECT at, id, units, total, labels FROM (
     SELECT at, id, units, total, labels FROM entries
@@ -28,7 +28,7 @@ ORDER BY at;
 -- name: entry_add
 INSERT INTO entries (credential, bucket, at, id, units, total, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
 
--- Removes those after ?3 and up to ?4.
+-- Removes the entries after ?3 and up to ?4.
 -- name: entry_remove
 DELETE FROM entries WHERE credential = ?1 AND bucket = ?2 AND at > ?3 AND at <= ?4;
 
@@ -52,14 +52,14 @@ DELETE FROM sums WHERE credential = ?1 AND bucket = ?2;
 -- name: note_add
 INSERT INTO notes (credential, bucket, at, id, units, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
--- The newest ?5 after ?3 and up to ?4 (all when ?5 is -1), oldest first.
+-- The newest ?5 notes after ?3 and up to ?4 (all when ?5 is -1), oldest first.
 -- name: note_list
 SELECT at, id, units, 0, labels FROM (
     SELECT at, id, units, labels FROM notes
     WHERE credential = ?1 AND bucket = ?2 AND at > ?3 AND at <= ?4 ORDER BY at DESC, id DESC LIMIT ?5)
 ORDER BY at, id;
 
--- Forgets those up to ?3, at most ?4.
+-- Deletes at most ?4 notes, of ?3 or earlier.
 -- name: note_trim
 DELETE FROM notes WHERE (credential, bucket, at, id) IN (
     SELECT credential, bucket, at, id FROM notes WHERE credential = ?1 AND bucket = ?2 AND at <= ?3 ORDER BY at LIMIT ?4);
