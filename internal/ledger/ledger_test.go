@@ -74,6 +74,7 @@ func wantNoPassword(t *testing.T, name string, err error) {
 // TestOpenRefuses names, for each ledger that is not to be used, what kind of error a program gets,
 // and what it says.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "text.db")
 	must(t, os.WriteFile(path, []byte(strings.Repeat("No database. ", 100)), 0o600))

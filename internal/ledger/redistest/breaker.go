@@ -65,11 +65,14 @@ func (b *Breaker) forward(client net.Conn) {
 		return
 	}
 	defer server.Close()
-	var asked atomic.Bool // a script is running
+	var asked atomic.Bool // a script that may write is running
 	go func() {
 		defer server.Close()
 		pass(client, server, func(request []byte) bool {
-			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) && !reads(request) {
+			reads := slices.ContainsFunc(readers(), func(script []byte) bool {
+				return bytes.Contains(request, script)
+			})
+			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) && !reads {
 				asked.Store(true)
 			}
 			return true
@@ -93,13 +96,6 @@ var readers = sync.OnceValue(func() (all [][]byte) {
 	}
 	return all
 })
-
-// reads reports whether a request runs a script that writes nothing.
-func reads(request []byte) bool {
-	return slices.ContainsFunc(readers(), func(script []byte) bool {
-		return bytes.Contains(request, script)
-	})
-}
 
 // afterLine returns what follows the first n lines. In a request, two precede the command's name.
 func afterLine(text []byte, n int) []byte {

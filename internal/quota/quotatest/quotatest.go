@@ -65,7 +65,11 @@ func (c Call) ask(ctx context.Context, l *ledger.Ledger) (quota.Decision, error)
 
 // Run tests a ledger against the contract.
 func Run(t *testing.T, h Harness) {
-	h.limitHistories()
+	stated := h.Histories == 0
+	flag.Visit(func(f *flag.Flag) { stated = stated || f.Name == "rapid.checks" })
+	if !stated {
+		flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(h.Histories))
+	}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, Harness)
@@ -79,14 +83,6 @@ func Run(t *testing.T, h Harness) {
 		{"RandomHolds", testRandomHolds}, {"RandomLevels", testRandomLevels},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
-	}
-}
-
-func (h Harness) limitHistories() {
-	stated := h.Histories == 0
-	flag.Visit(func(f *flag.Flag) { stated = stated || f.Name == "rapid.checks" })
-	if !stated {
-		flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(h.Histories))
 	}
 }
 
