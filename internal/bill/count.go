@@ -13,10 +13,10 @@ import (
 	"quotabudget/internal/untrusted"
 )
 
-// Count is what the upstream has counted of a bucket.
+// Count is the upstream's count of a bucket's units.
 type Count struct {
 	Units  int64
-	Known  bool             // the upstream reports about the time at all
+	Known  bool             // whether the upstream reports about that time
 	Models map[string]int64 // by the upstream's names; "" for units without a model
 }
 
@@ -26,7 +26,7 @@ type period struct {
 	rows  []any
 }
 
-// periods returns the periods of a report, without the rows of other projects.
+// periods returns the periods of a report without the rows of other projects.
 func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 	for _, page := range pages {
 		parts := []any{page}
@@ -108,7 +108,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 	return out, nil
 }
 
-// maxCount bounds what an upstream can have counted of one model on one day.
+// maxCount is the largest count of one model on one day that is accepted.
 const maxCount = 1 << 52
 
 // number adds up the numbers of a figure in a row. It returns false if there is none.

@@ -61,7 +61,7 @@ func (c *Client) can(m costs.Meter) bool {
 	return has[m.Key] && (c.ProjectName() != "" || !strings.Contains(m.URL, "{project}"))
 }
 
-// limit reads a limit in a row. It returns false if there is none that the price list knows.
+// limit reads a limit from a row. It returns false if the row has none that is in the price list.
 func (c *Client) limit(m costs.Meter, f costs.Figure, row any) (l Limit, ok bool, err error) {
 	l = Limit{Bucket: f.Bucket, Window: f.Window, Units: -1}
 	if unit, _ := untrusted.FindText(row, "unit"); f.Unit != "" && unit != f.Unit {
@@ -116,7 +116,7 @@ func Differ(ours []quota.Limit, theirs []Limit) (all []Difference) {
 	return all
 }
 
-// About reports whether l can be compared with a configured limit in that window. A sliding window
+// About reports whether l can be compared with a configured limit of that window. A sliding window
 // of a day or a minute can be compared with a calendar window.
 func (l Limit) About(w quota.Window) bool {
 	short := func(w quota.Window) string {

@@ -28,7 +28,7 @@ const (
 	// SettleAll books the units held.
 	SettleAll Settlement = "all"
 	// SettleExit books the units held if the command exits with 0 or is killed by a signal, because
-	// it may have been at work, and releases them otherwise.
+	// it may have used them, and releases them otherwise.
 	SettleExit Settlement = "exit"
 	// SettleReport books the usage that the command writes to the descriptor $QUOTA_REPORT_FD. See
 	// reportTotal.

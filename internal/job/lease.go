@@ -24,7 +24,7 @@ type leases struct {
 	held    []string      // names of claims
 	ttl     time.Duration // of the claims
 	renewed time.Time     // time of the last renewal, by the wall clock
-	lost    chan struct{} // closed when a claim may be with another run
+	lost    chan struct{} // closed when another run may have a claim
 }
 
 // Prefixes of the names of claims.

@@ -14,7 +14,7 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// inTurn calls try until it is not denied, or until the time to wait is over. Runs that wait for
+// inTurn calls try until it is not denied or the maximum wait has passed. Runs that wait for
 // the same things, in any process, try in order of arrival. Only the first in line tries. The
 // others check how many are ahead, less often the more there are. A run with no time to wait tries
 // once and does not queue.

@@ -33,7 +33,7 @@ type Rule struct {
 	Open    bool  // lets undecided requests pass
 }
 
-// Guard is HTTP middleware that passes requests on to a handler as far as limits allow. Its fields
+// Guard is HTTP middleware that passes a request on to a handler if its limits allow it. Its fields
 // are set once. A server wraps its handler:
 //
 //	mux := http.NewServeMux() // with the routes

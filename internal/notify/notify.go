@@ -87,7 +87,7 @@ func Notice(ctx context.Context, src report.Source, environ []string, log *slog.
 	n.Look(context.WithoutCancel(ctx), afterwork, quick)
 }
 
-// Watch looks and sends until ctx ends, and logs what it sends.
+// Watch checks for events and sends notifications until ctx ends, and logs those it sends.
 func (n *Notifier) Watch(ctx context.Context) {
 	n.level = slog.LevelInfo
 	for looks := 0; quota.Pause(ctx, min(time.Duration(looks), 1)*lookEvery); looks++ {

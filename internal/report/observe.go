@@ -11,7 +11,7 @@ import (
 	"quotabudget/internal/words"
 )
 
-// Finding holds the charges that a limit would have refused during a span of time.
+// Finding holds the charges in a span of time that a limit would have refused.
 type Finding struct {
 	Limit   quota.Limit
 	From    time.Time // the first entry of the log; zero if there is none

@@ -40,7 +40,7 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	return p, nil
 }
 
-// PlanQuery selects what a plan plays.
+// PlanQuery selects what a plan simulates.
 type PlanQuery struct {
 	Days  int
 	Pages int64 // of each chart; 0 for the numbers of the catalogue
@@ -52,7 +52,7 @@ type PlanQuery struct {
 	Choose func(*config.Config) (*config.Config, config.Credential, error)
 }
 
-// Plan plays the configured schedule.
+// Plan simulates the configured schedule.
 func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) {
 	out.Days, out.Share, out.Costs = q.Days, math.Inf(1), s.Config.Costs
 	if s, out.Assumed, err = s.Assumed(ctx); err != nil {

@@ -77,7 +77,7 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	front := http.NewServeMux()
 	guarded = s.measured(front, route, guarded)
-	// these have no limits: links that were given away and health checks always work
+	// these have no limits: published short links and health checks must always work
 	if s.Catalog != nil {
 		front.HandleFunc("GET /s/{slug}", s.follow)
 	}

@@ -8,7 +8,7 @@ import (
 
 type claim struct {
 	demand   float64 // units it wants in all, and the most it gets
-	weight   float64 // its proportion. With 0 it gets only units that the others leave.
+	weight   float64 // proportion among the claims; with 0, only units that the others leave
 	priority int64   // above the floors, higher priorities are served first
 	floor    float64 // units it gets first, up to its demand
 }

@@ -66,7 +66,7 @@ func (l *Lane) Takes(bucket string, pages int64, usual []quota.Cost) int64 {
 	return pages * quota.UnitsOf(l.PriceOr(usual))[bucket]
 }
 
-// SameTicks reports whether two lanes tick at the same moments.
+// SameTicks reports whether two lanes have their ticks at the same moments.
 func (l Lane) SameTicks(other Lane) bool {
 	return l.Spec() == other.Spec() && l.Offset == other.Offset
 }
