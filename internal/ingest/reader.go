@@ -24,9 +24,10 @@ type chart struct {
 	region    string
 	id        catalog.ChartID // 0 until its first page is stored
 	after     catalog.ChartID // the newest chart before it
-	pages     int
-	videos    int
-	overtaken bool // another sweep resumed and completed it
+	reading   int             // number of the page in progress, counted from 1
+	pages     int             // stored
+	videos    int             // on the stored pages
+	overtaken bool            // another sweep resumed and completed it
 }
 
 // sweep visits the regions it takes from the queue.
@@ -131,7 +132,7 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		if tokens[token] {
 			return errLoop
 		}
-		tokens[token] = true
+		tokens[token], c.reading = true, read
 		if err := r.queue.ask(r.visit); err != nil {
 			return err
 		}
@@ -142,8 +143,10 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		r.queue.answered(r.visit)
 		page := catalog.Page{Token: token, Next: got.Next, Videos: got.Videos,
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
-		err = r.queue.abort(paid, r.put(paid, page))
-		if err != nil || c.overtaken || page.Last {
+		if err = r.put(paid, page); errors.Is(err, errLoop) {
+			return err
+		}
+		if err = r.queue.abort(paid, err); err != nil || c.overtaken || page.Last {
 			return err
 		}
 		token = got.Next

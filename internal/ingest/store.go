@@ -39,8 +39,11 @@ func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) e
 	if err != nil || i < 0 {
 		return errors.Join(refusal, err)
 	}
-	r.count(charts[i].Pages, charts[i].Videos)
 	c.overtaken = !charts[i].CompletedAt.IsZero()
+	if refusal == nil && !c.overtaken && charts[i].Pages < c.reading {
+		return errLoop // a page that the chart had before it was resumed
+	}
+	r.count(charts[i].Pages, charts[i].Videos)
 	switch {
 	case c.overtaken:
 		refusal = nil
