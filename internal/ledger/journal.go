@@ -247,11 +247,23 @@ func (j *Journal) Keep(ctx context.Context, b quota.Booking) error {
 }
 
 // Remove implements quota.Journal.
-func (j *Journal) Remove(ctx context.Context, id string) error {
-	return j.update(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, id)
+func (j *Journal) Remove(ctx context.Context, l quota.Booking) (now quota.Booking, err error) {
+	err = j.update(ctx, func(tx *sql.Tx) error {
+		var text string
+		err := tx.QueryRowContext(ctx, `SELECT booking FROM lines WHERE id = ?`, l.ID).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		now, err = parseBooking(text, err)
+		if err == nil && !slices.Equal(now.Call.Costs, l.Call.Costs) && now.Spent {
+			err = quota.ErrCorrected
+		}
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, l.ID)
+		}
 		return err
 	})
+	return now, err
 }
 
 // Lines implements quota.Journal.

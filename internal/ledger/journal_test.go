@@ -253,6 +253,41 @@ func TestUsedBeyondAPostedLine(t *testing.T) {
 	e.expectUsage(13, 0)
 }
 
+// betweenJournal runs then once, after Post has read the lines.
+type betweenJournal struct {
+	quota.Journal
+	then func()
+}
+
+func (j *betweenJournal) Lines(ctx context.Context) ([]quota.Booking, error) {
+	lines, err := j.Journal.Lines(ctx)
+	if j.then != nil {
+		j.then()
+		j.then = nil
+	}
+	return lines, err
+}
+
+// TestUsedBeyondALineBeingPosted: a call ends while its line is posted. The ledger then has what
+// the call used, or what Post booked if that is more.
+func TestUsedBeyondALineBeingPosted(t *testing.T) {
+	t.Parallel()
+	e := open(t)
+	var more, less quota.Decision
+	e.away(func() { more, less = e.hold(3), e.hold(2) })
+	journal := e.Budget.Journal
+	defer func() { e.Budget.Journal = journal }()
+	e.Budget.Journal = &betweenJournal{Journal: journal, then: func() {
+		for units, d := range map[int64]quota.Decision{5: more, 1: less} {
+			if _, err := e.Book(t.Context(), e.used(d, units)); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	e.post()
+	e.expectUsage(7, 0)
+}
+
 // TestPostedByMany: several processes that post the same lines record each once.
 func TestPostedByMany(t *testing.T) {
 	t.Parallel()

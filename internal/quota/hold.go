@@ -71,7 +71,7 @@ func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 	}
 	d, err := b.book(ctx, l)
 	if journaled && err == nil {
-		if err := b.Journal.Remove(ctx, l.ID); err != nil { // harmless: Post will find it booked
+		if _, err := b.Journal.Remove(ctx, l); err != nil { // harmless: Post will find it booked
 			b.Log.Debug("cannot remove a line of the journal", "id", l.ID, "error", err)
 		}
 	}

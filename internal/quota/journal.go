@@ -25,8 +25,9 @@ type Journal interface {
 	Correct(ctx context.Context, id string, costs []Cost) error
 	// Keep adds a line for the usage of a call, before the ledger is asked to book it.
 	Keep(ctx context.Context, l Booking) error
-	// Remove removes a line that was booked.
-	Remove(ctx context.Context, id string) error
+	// Remove removes a line that was booked. If Correct has replaced the line's costs meanwhile,
+	// Remove returns ErrCorrected with the line as it is now, which stays.
+	Remove(ctx context.Context, l Booking) (Booking, error)
 	// Lines returns the waiting lines, oldest first.
 	Lines(ctx context.Context) ([]Booking, error)
 	// Due reports whether it is time to look for waiting lines: at the first call, after adding a
@@ -63,6 +64,9 @@ type Booking struct {
 	Lapse Lapse     // of that hold
 }
 
+// ErrCorrected reports a line that was corrected after it was read.
+var ErrCorrected = errors.New("the line of the journal was corrected meanwhile")
+
 // answerTime is how much older than its journal line a call's entry in the ledger may be.
 const answerTime = 5 * time.Minute
 
@@ -87,7 +91,14 @@ func (b *Budget) Post(ctx context.Context) error {
 			b.Log.Error("cannot book a line of the journal: dropping it", "id", l.ID,
 				"units", UnitsOf(l.Call.Costs), "error", err)
 		}
-		if err := b.Journal.Remove(ctx, l.ID); err != nil {
+		corrected, err := b.Journal.Remove(ctx, l)
+		if errors.Is(err, ErrCorrected) { // the call ended while its line was booked
+			err = poster.bookBeyond(ctx, l.ID, UnitsOf(l.Call.Costs), corrected.Call)
+			if err == nil {
+				_, err = b.Journal.Remove(ctx, corrected)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -80,9 +80,15 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	if !errors.Is(err, ErrNoEntry) || len(used.Costs) == 0 {
 		return err
 	}
-	beyond := Charge{Key: "beyond " + passed.Entry, Costs: slices.Clone(used.Costs)}
+	return b.bookBeyond(ctx, passed.Entry, passed.Units, used)
+}
+
+// bookBeyond books the usage of a call beyond the units that its journal line was posted with.
+func (b *Budget) bookBeyond(ctx context.Context, id string, posted map[string]int64,
+	used Call) error {
+	beyond := Charge{Key: "beyond " + id, Costs: slices.Clone(used.Costs)}
 	for i := range beyond.Costs {
-		beyond.Costs[i].Units -= passed.Units[beyond.Costs[i].Bucket]
+		beyond.Costs[i].Units -= posted[beyond.Costs[i].Bucket]
 	}
 	return b.bookTruth(ctx, used, beyond, new(Decision))
 }
