@@ -218,22 +218,28 @@ func (j *Journal) insert(ctx context.Context, tx *sql.Tx, b quota.Booking) error
 func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) error {
 	used := slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
 	return j.update(ctx, func(tx *sql.Tx) error {
-		var text string
-		err := tx.QueryRowContext(ctx, `DELETE FROM lines WHERE id = ? RETURNING booking`,
-			id).Scan(&text)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: it has been recorded meanwhile", quota.ErrNoEntry)
+		b, err := line(ctx, tx, id)
+		if err == nil && len(used) == 0 && b.Posting != nil {
+			err = fmt.Errorf("%w: it is being recorded", quota.ErrNoEntry)
 		}
-		b, err := parseBooking(text, err)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, id)
+		}
 		if err != nil || len(used) == 0 && !b.Lost {
 			return err
 		}
-		if b.Lost { // costs of 0 units take back what the ledger recorded
+		least := b.Posting // booked in any case
+		if b.Lost {        // costs of 0 units take back what the ledger recorded
 			for _, c := range b.Call.Costs {
-				matches := func(other quota.Cost) bool { return other.Bucket == c.Bucket }
-				if !slices.ContainsFunc(used, matches) {
-					used = append(used, quota.Cost{Bucket: c.Bucket})
-				}
+				least = append(slices.Clip(least), quota.Cost{Bucket: c.Bucket})
+			}
+		}
+		for _, c := range least {
+			i := slices.IndexFunc(used, func(u quota.Cost) bool { return u.Bucket == c.Bucket })
+			if i < 0 {
+				used = append(used, c)
+			} else {
+				used[i].Units = max(used[i].Units, c.Units)
 			}
 		}
 		b.Call.Costs = used
@@ -246,24 +252,50 @@ func (j *Journal) Keep(ctx context.Context, b quota.Booking) error {
 	return j.update(ctx, func(tx *sql.Tx) error { return j.insert(ctx, tx, b) })
 }
 
-// Remove implements quota.Journal.
-func (j *Journal) Remove(ctx context.Context, l quota.Booking) (now quota.Booking, err error) {
+// line returns the line with an ID. Errors: quota.ErrNoEntry.
+func line(ctx context.Context, tx *sql.Tx, id string) (b quota.Booking, err error) {
+	var text string
+	err = tx.QueryRowContext(ctx, `SELECT booking FROM lines WHERE id = ?`, id).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b, fmt.Errorf("%w: it has been recorded meanwhile", quota.ErrNoEntry)
+	}
+	return parseBooking(text, err)
+}
+
+// Begin implements quota.Journal.
+func (j *Journal) Begin(ctx context.Context, id string) (b quota.Booking, err error) {
 	err = j.update(ctx, func(tx *sql.Tx) error {
-		var text string
-		err := tx.QueryRowContext(ctx, `SELECT booking FROM lines WHERE id = ?`, l.ID).Scan(&text)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
+		if b, err = line(ctx, tx, id); err != nil || b.Posting != nil {
+			return err
 		}
-		now, err = parseBooking(text, err)
-		if err == nil && !slices.Equal(now.Call.Costs, l.Call.Costs) && now.Spent {
-			err = quota.ErrCorrected
-		}
+		b.Posting = b.Call.Costs
+		text, err := json.Marshal(b)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, l.ID)
+			_, err = tx.ExecContext(ctx, `UPDATE lines SET booking = ? WHERE id = ?`, string(text), id)
 		}
 		return err
 	})
-	return now, err
+	return b, err
+}
+
+// Remove implements quota.Journal.
+func (j *Journal) Remove(ctx context.Context, l quota.Booking) (removed bool, err error) {
+	err = j.update(ctx, func(tx *sql.Tx) error {
+		now, err := line(ctx, tx, l.ID)
+		switch {
+		case errors.Is(err, quota.ErrNoEntry):
+			removed = true // by another process
+			return nil
+		case err == nil && now.Spent && !slices.Equal(now.Call.Costs, l.Call.Costs):
+			return nil
+		case err != nil:
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, l.ID)
+		removed = err == nil
+		return err
+	})
+	return removed, err
 }
 
 // Lines implements quota.Journal.

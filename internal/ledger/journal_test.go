@@ -106,10 +106,13 @@ func (e *env) spend(key string, count int64) (quota.Decision, error) {
 	return e.Charge(e.Context(), quota.Call{Method: method, Key: key, Count: count})
 }
 
-func (e *env) hold(units int64) quota.Decision {
+func (e *env) hold(units int64) quota.Decision { return e.holdWith("", units) }
+
+func (e *env) holdWith(key string, units int64) quota.Decision {
 	e.Helper()
 	d, err := e.Hold(e.Context(), quota.ReserveRequest{TTL: e.ttl, Lapse: quota.LapseCharge,
-		Call: quota.Call{Method: method, Costs: []quota.Cost{{Bucket: "default", Units: units}}}})
+		Call: quota.Call{Key: key, Method: method,
+			Costs: []quota.Cost{{Bucket: "default", Units: units}}}})
 	e.must(err)
 	return d
 }
@@ -253,39 +256,46 @@ func TestUsedBeyondAPostedLine(t *testing.T) {
 	e.expectUsage(13, 0)
 }
 
-// betweenJournal runs then once, after Post has read the lines.
-type betweenJournal struct {
-	quota.Journal
-	then func()
-}
-
-func (j *betweenJournal) Lines(ctx context.Context) ([]quota.Booking, error) {
-	lines, err := j.Journal.Lines(ctx)
-	if j.then != nil {
-		j.then()
-		j.then = nil
-	}
-	return lines, err
-}
-
-// TestUsedBeyondALineBeingPosted: a call ends while its line is posted. The ledger then has what
-// the call used, or what Post booked if that is more.
+// TestUsedBeyondALineBeingPosted: a call ends between two attempts to post its line of 3 units. The
+// ledger then has what the call used, or these 3 units if that is less, once.
 func TestUsedBeyondALineBeingPosted(t *testing.T) {
 	t.Parallel()
-	e := open(t)
-	var more, less quota.Decision
-	e.away(func() { more, less = e.hold(3), e.hold(2) })
-	journal := e.Budget.Journal
-	defer func() { e.Budget.Journal = journal }()
-	e.Budget.Journal = &betweenJournal{Journal: journal, then: func() {
-		for units, d := range map[int64]quota.Decision{5: more, 1: less} {
-			if _, err := e.Book(t.Context(), e.used(d, units)); err != nil {
-				t.Error(err)
+	for _, used := range []int64{5, 1, 0} {
+		for _, key := range []string{"", "key"} {
+			for _, booked := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d used, key %q, booked before %t", used, key, booked),
+					func(t *testing.T) { endWhilePosted(t, used, key, booked) })
 			}
 		}
-	}}
+	}
+}
+
+func endWhilePosted(t *testing.T, used int64, key string, booked bool) {
+	e := open(t)
+	var d quota.Decision
+	e.away(func() { d = e.holdWith(key, 3) })
+	lines, err := e.Budget.Journal.Lines(t.Context())
+	e.must(err)
+	l, err := e.Budget.Journal.Begin(t.Context(), lines[0].ID)
+	e.must(err)
+	if booked { // by a process that was killed before it removed the line
+		e.post()
+		_, _, err := e.Budget.Journal.Spend(t.Context(), l, 0)
+		e.must(err)
+	}
+	for range 2 {
+		_, err = e.Book(t.Context(), e.used(d, used))
+		e.must(err)
+	}
+	if used > 3 { // otherwise the line is as it was
+		removed, err := e.Budget.Journal.Remove(t.Context(), l)
+		if err != nil || removed {
+			t.Errorf("removed as it was before: %t, %v", removed, err)
+		}
+	}
 	e.post()
-	e.expectUsage(7, 0)
+	e.post()
+	e.expectUsage(max(used, 3), 0)
 }
 
 // TestPostedByMany: several processes that post the same lines record each once.

@@ -21,13 +21,16 @@ type Journal interface {
 		err error)
 	// Correct replaces the costs of a spent line; without costs it removes the line. A Lost line
 	// stays with costs of 0, so that Post takes back what the ledger recorded. It returns
-	// ErrNoEntry if the line was posted.
+	// ErrNoEntry if the line was posted, or, without costs, if posting has begun.
 	Correct(ctx context.Context, id string, costs []Cost) error
 	// Keep adds a line for the usage of a call, before the ledger is asked to book it.
 	Keep(ctx context.Context, l Booking) error
-	// Remove removes a line that was booked. If Correct has replaced the line's costs meanwhile,
-	// Remove returns ErrCorrected with the line as it is now, which stays.
-	Remove(ctx context.Context, l Booking) (Booking, error)
+	// Begin sets the Posting of a spent line to its costs, unless it is set, and returns the line.
+	// It returns ErrNoEntry if the line was posted.
+	Begin(ctx context.Context, id string) (Booking, error)
+	// Remove removes a line that was booked, and returns true. If the line was corrected after it
+	// was read, it stays, and Remove returns false.
+	Remove(ctx context.Context, l Booking) (bool, error)
 	// Lines returns the waiting lines, oldest first.
 	Lines(ctx context.Context) ([]Booking, error)
 	// Due reports whether it is time to look for waiting lines: at the first call, after adding a
@@ -62,10 +65,10 @@ type Booking struct {
 	Call  Call      // with the costs to be booked
 	Held  Decision  // the decision of Hold
 	Lapse Lapse     // of that hold
+	// Posting has, once Post has begun to book a spent line, the costs that every attempt books
+	// first. What Call.Costs has beyond them is booked after that.
+	Posting []Cost
 }
-
-// ErrCorrected reports a line that was corrected after it was read.
-var ErrCorrected = errors.New("the line of the journal was corrected meanwhile")
 
 // answerTime is how much older than its journal line a call's entry in the ledger may be.
 const answerTime = 5 * time.Minute
@@ -83,22 +86,13 @@ func (b *Budget) Post(ctx context.Context) error {
 	poster := *b
 	poster.Labels = nil // the lines have their own
 	for i, l := range lines {
-		err := poster.post(ctx, l)
+		for removed := false; !removed && err == nil; { // again if the call ends meanwhile
+			removed, err = poster.postLine(ctx, l)
+		}
 		switch {
 		case IsAway(err) || ctx.Err() != nil:
 			return fmt.Errorf("%d lines of the journal wait to be booked: %w", len(lines)-i, err)
-		case err != nil && !errors.Is(err, ErrSettledLate): // the entry stays as it was held
-			b.Log.Error("cannot book a line of the journal: dropping it", "id", l.ID,
-				"units", UnitsOf(l.Call.Costs), "error", err)
-		}
-		corrected, err := b.Journal.Remove(ctx, l)
-		if errors.Is(err, ErrCorrected) { // the call ended while its line was booked
-			err = poster.bookBeyond(ctx, l.ID, UnitsOf(l.Call.Costs), corrected.Call)
-			if err == nil {
-				_, err = b.Journal.Remove(ctx, corrected)
-			}
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 	}
@@ -119,11 +113,31 @@ func (b *Budget) reached(ctx context.Context) {
 	}
 }
 
-func (b *Budget) post(ctx context.Context, l Booking) error {
+// postLine books a line, and removes it unless it was corrected meanwhile. Every attempt books the
+// same costs under the same keys.
+func (b *Budget) postLine(ctx context.Context, l Booking) (removed bool, err error) {
 	if !l.Spent {
-		_, err := b.book(ctx, l)
-		return err
+		_, err = b.book(ctx, l)
+	} else if l, err = b.Journal.Begin(ctx, l.ID); errors.Is(err, ErrNoEntry) {
+		return true, nil // another process has booked it
+	} else if err != nil {
+		return false, err
+	} else if err = b.postSpent(ctx, l); err == nil {
+		err = b.bookBeyond(ctx, l.ID, UnitsOf(l.Posting), l.Call)
 	}
+	switch {
+	case IsAway(err) || ctx.Err() != nil:
+		return false, cmp.Or(err, ctx.Err())
+	case err != nil && !errors.Is(err, ErrSettledLate): // the entry stays as it was held
+		b.Log.Error("cannot book a line of the journal: dropping it", "id", l.ID,
+			"units", UnitsOf(l.Call.Costs), "error", err)
+	}
+	return b.Journal.Remove(ctx, l)
+}
+
+// postSpent books what a spent line had when posting began.
+func (b *Budget) postSpent(ctx context.Context, l Booking) error {
+	l.Call.Costs = l.Posting
 	if l.Lost {
 		recorded, err := b.recorded(ctx, l)
 		if err != nil || recorded {
