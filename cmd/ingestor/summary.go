@@ -19,7 +19,8 @@ func shownSummary(sum ingest.Summary) cli.Object {
 		wait = new(words.Seconds(sum.RetryAfter))
 	}
 	return cli.Object{"outcome", sum.Outcome, "units", cli.NonNil(sum.Units),
-		"retry_at", words.Time(sum.RetryAt), "retry_after_seconds", wait, "limit", words.OrNull(sum.Limit),
+		"retry_at", words.Time(sum.RetryAt), "retry_after_seconds", wait,
+		"limit", words.OrNull(sum.Limit),
 		"regions", cli.Each(sum.Regions, func(r ingest.Region) cli.Object {
 			return cli.Object{"region", r.Region, "outcome", r.Outcome, "pages", r.Pages,
 				"videos", r.Videos, "units", r.Units, "error", words.OrNull(why(r))}

@@ -95,8 +95,9 @@ func shownIngest(cfg *config.Config) object {
 	} else {
 		o = duration(o, "stagger", in.Stagger.Step)
 	}
-	o = append(duration(o, "jitter", d.Jitter), "catch_up", d.CatchUp, "weights", cli.NonNil(d.Weights),
-		"priorities", cli.NonNil(d.Priorities), "floors", cli.NonNil(d.Floors),
+	o = append(duration(o, "jitter", d.Jitter), "catch_up", d.CatchUp,
+		"weights", cli.NonNil(d.Weights), "priorities", cli.NonNil(d.Priorities),
+		"floors", cli.NonNil(d.Floors),
 		"jobs", cli.Each(d.Jobs, func(j config.Job) object {
 			return object{"name", j.Name, "regions", j.Regions, "schedule", j.Schedule,
 				"timezone", j.Timezone.String(), "pages", j.Pages}

@@ -167,8 +167,8 @@ func (a *app) account(g *gate) (*bill.Account, error) {
 	}
 	text, err := at.Key(bill.MaxKey)
 	if err != nil {
-		return nil, cli.Misconfigured(err, "write the JSON key of the account into that file, readable by "+
-			"the user that runs this program")
+		return nil, cli.Misconfigured(err, "write the JSON key of the account into that "+
+			"file, readable by the user that runs this program")
 	}
 	account, err := bill.ParseAccount(text)
 	if err != nil {

@@ -36,8 +36,8 @@ type Cell struct {
 // to all cells of the row without their own. A row may omit columns of the first one, and keeps
 // their order.
 //
-// In a table, a cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other values; a
-// nil *int64 is "-", a nil *string "".
+// In a table, a cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other
+// values; a nil *int64 is "-", a nil *string "".
 type Row []any
 
 // Table is a heading with rows. The first row names the columns.

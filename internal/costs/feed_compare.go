@@ -79,7 +79,8 @@ func (c comparison) model(key string, m FeedModel) (all []Difference) {
 		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
 			continue // no longer valid
 		}
-		if row, ok := c.table.rowOf(key, max(p.Since, c.today)); ok && (!listed || row.Since > before.Since) {
+		row, ok := c.table.rowOf(key, max(p.Since, c.today))
+		if ok && (!listed || row.Since > before.Since) {
 			before, listed = row, true
 		}
 		d, differs := c.compare(key, before, listed, p)

@@ -86,14 +86,15 @@ func parse(t *testing.T, text string) (*costs.Table, costs.PriceTable) {
 }
 
 // compare compares a list with a feed of the day.
-func compare(t *testing.T, text string, models []costs.FeedModel, source string) []costs.Difference {
+func compare(t *testing.T, text string, models []costs.FeedModel,
+	source string) []costs.Difference {
 	t.Helper()
 	of, table := parse(t, text)
 	return costs.CompareFeed(of, table, models, source, day)
 }
 
-// TestFeedFormats: each format changes the same rows, keeps every other byte, and changes nothing when
-// it is imported again.
+// TestFeedFormats: each format changes the same rows, keeps every other byte, and changes nothing
+// when it is imported again.
 func TestFeedFormats(t *testing.T) {
 	const (
 		small = `{input: 1, output: 4, cached: 0.1, write_1h: 2, context: 1000, max_output: 100}`
@@ -128,7 +129,8 @@ func TestFeedFormats(t *testing.T) {
 		}
 		next, err := costs.RewriteTable(list, table, all, format, day)
 		expected := edited(format, small, smallNew, large, wantLarge, timed, wantTimed, old, "",
-			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the prices of the data set `+format+`"}`)
+			page, page+"\n  SOURCE: {status: secondary, date: "+day+`, text: "the prices of the `+
+				`data set `+format+`"}`)
 		before, after, _ := strings.Cut(expected, "\nbuckets:")
 		expected = before + strings.ReplaceAll(added, "SOURCE", format) + "\nbuckets:" + after
 		if err != nil || next != expected {
@@ -189,8 +191,8 @@ func TestRealFeeds(t *testing.T) {
 	}
 }
 
-// TestFeedWithoutPrices: a model without prices counts as one that the feed does not have; the others
-// are compared.
+// TestFeedWithoutPrices: a model without prices counts as missing from the feed; the others are
+// compared.
 func TestFeedWithoutPrices(t *testing.T) {
 	for _, prices := range []string{``, `,"prices":null`} {
 		data := `[{"id":"maker","models":[{"id":"small"` + prices + `},` +

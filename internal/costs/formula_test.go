@@ -150,8 +150,10 @@ func TestConditionsAndTexts(t *testing.T) {
 		`any(reasons, .domain == "global" and .reason startsWith "K")`: true,
 		`detail.unit startsWith "1/d/"`:                                true,
 		`detail.no startsWith "1"`:                                     false,
-		`detail.no == nil`:                                             true, `answer.error.n startsWith "5"`: false, `not cut`: true,
-		`answer.error.code in ["spent", "x"] and not only("a")`: true,
+		`detail.no == nil`:                                             true,
+		`answer.error.n startsWith "5"`:                                false,
+		`not cut`:                                                      true,
+		`answer.error.code in ["spent", "x"] and not only("a")`:        true,
 	} {
 		f, err := bind(text, scopeOf(scopeRefused), resultCondition)
 		if err != nil {

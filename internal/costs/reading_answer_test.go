@@ -58,7 +58,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestAmounts: a header may contain units, the used units and the limit, or a limit with its window.
+// TestAmounts: a header may contain units, the used units and the limit, or a limit with its
+// window.
 func TestAmounts(t *testing.T) {
 	for _, c := range []struct {
 		text string

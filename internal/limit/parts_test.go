@@ -155,7 +155,9 @@ func TestPartsCountDenials(t *testing.T) {
 		CountDenied: true}
 	m := limit.NewMemory()
 	var now int64
-	step := func(_ context.Context, asks []limit.Ask) (bool, error) { return m.TakeAt(now, asks), nil }
+	step := func(_ context.Context, asks []limit.Ask) (bool, error) {
+		return m.TakeAt(now, asks), nil
+	}
 	call := func(apart time.Duration) bool {
 		now += apart.Microseconds()
 		asks := []limit.Ask{{Policy: &p, Key: limit.FixedKey("k"), Cost: 1}}
