@@ -170,7 +170,9 @@ func replaceFile(path, text string) error {
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
 		err = temporary.Chown(int(owner.Uid), int(owner.Gid))
 	}
-	if err == nil {
+	if err != nil {
+		err = fmt.Errorf("cannot keep the owner of %s: run this as that user or as root: %w", path, err)
+	} else {
 		_, err = temporary.WriteString(text)
 	}
 	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
@@ -250,9 +252,8 @@ func merged(ours []quota.Limit, changes []importedLimit) []quota.Limit {
 	all := slices.Clone(ours)
 	for _, change := range changes {
 		i := slices.IndexFunc(all, func(l quota.Limit) bool {
-			a, b := l.Window, change.limit.Window
 			return l.Bucket == change.limit.Bucket && !l.Across && !change.limit.Across &&
-				(a.Text() == b.Text() || a.IsRestoring() && b.IsRestoring())
+				isSameWindow(l.Window, change.limit.Window)
 		})
 		if i < 0 {
 			all = append(all, change.limit)
@@ -273,14 +274,19 @@ func limitNode(list *yaml.Node, l quota.Limit) *yaml.Node {
 			grammar.Child(node, "units") == nil {
 			continue
 		}
-		zone := grammar.Child(node, "timezone")
-		if zone != nil && l.Window.IsCalendar() && zone.Value != l.Window.ZoneName() {
-			continue
+		zone := l.Window.ZoneName() // also of a window without timezone
+		if named := grammar.Child(node, "timezone"); named != nil {
+			zone = named.Value
 		}
-		w, err := quota.ParseWindow(window.Value, l.Window.ZoneName())
-		if err == nil && (w.Text() == l.Window.Text() || w.IsRestoring() && l.Window.IsRestoring()) {
+		if w, err := quota.ParseWindow(window.Value, zone); err == nil && isSameWindow(w, l.Window) {
 			return node
 		}
 	}
 	return nil
+}
+
+// isSameWindow reports whether a bucket can have only one limit with these two windows: they are
+// equal, or both restoring.
+func isSameWindow(a, b quota.Window) bool {
+	return a.Text() == b.Text() && a.ZoneName() == b.ZoneName() || a.IsRestoring() && b.IsRestoring()
 }

@@ -41,12 +41,27 @@ func TestSpliceLimits(t *testing.T) {
 	}
 }
 
+// TestMergedLimits: a list that replaces the defaults keeps a default of the same window in another
+// zone.
+func TestMergedLimits(t *testing.T) {
+	day := func(zone string, units int64) quota.Limit {
+		window, err := quota.ParseWindow("day", zone)
+		must(t, err)
+		return quota.Limit{Bucket: "requests", Units: units, Window: window}
+	}
+	ours := []quota.Limit{day("America/Los_Angeles", 1), day("UTC", 2)}
+	changes := []importedLimit{newChange(day("UTC", 3), nil)}
+	if got := merged(ours, changes); len(got) != 2 || got[0].Units != 1 || got[1].Units != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestReplaceFile: the new file has the owner and the mode of the old one, through a link.
 func TestReplaceFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "quota.yaml")
 	must(t, os.WriteFile(path, []byte("old"), 0o600))
 	owner := os.Getuid()
-	if owner == 0 { // others cannot give a file away
+	if owner == 0 { // only root may change an owner
 		owner = 12345
 		must(t, os.Chown(path, owner, owner))
 	}

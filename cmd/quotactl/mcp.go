@@ -234,7 +234,7 @@ func (l *lines) pass(messages io.Writer, line []byte, long bool) error {
 		return l.refuse(jsonrpc.CodeInvalidRequest, "the line is not a message of JSON-RPC 2.0")
 	case !exactID(line):
 		return l.refuse(jsonrpc.CodeInvalidRequest,
-			"the id must be a text, or a whole number of at most 2^53")
+			"the id must be a string, or an integer between -2^53 and 2^53, exclusive")
 	}
 	if _, err := fmt.Fprintf(messages, "%s\n", line); err != nil {
 		return err // the session has ended
@@ -245,15 +245,15 @@ func (l *lines) pass(messages io.Writer, line []byte, long bool) error {
 	return nil
 }
 
-// exactID reports whether the library keeps the id of a message: it reads numbers as float64, and
-// an answer with another id would answer nothing.
+// exactID reports whether the id of a message survives the library, which decodes numbers as
+// float64. A client could not match a response with another id.
 func exactID(line []byte) bool {
 	var message struct{ ID json.RawMessage }
 	var number float64
 	if json.Unmarshal(line, &message) != nil || json.Unmarshal(message.ID, &number) != nil {
 		return true
 	}
-	return number == math.Trunc(number) && math.Abs(number) <= 1<<53
+	return number == math.Trunc(number) && math.Abs(number) < 1<<53
 }
 
 func (l *lines) refuse(code int, why string) error {
