@@ -18,8 +18,8 @@ import (
 
 var serving = regexp.MustCompile(`serving address=(\S+)`)
 
-// server returns the address of a server, once it serves.
-func (p *process) server(t *testing.T) string {
+// address waits until the process serves, and returns its address.
+func (p *process) address(t *testing.T) string {
 	t.Helper()
 	p.await(t, "serving address=")
 	return serving.FindStringSubmatch(p.stderr.String())[1]
@@ -29,7 +29,7 @@ func (p *process) server(t *testing.T) string {
 func TestServeDemo(t *testing.T) {
 	t.Parallel()
 	p := begin(t, nil, "ingestor", "serve", "--demo", "--listen", "127.0.0.1:0")
-	address, got := p.server(t), make(map[string]string)
+	address, got := p.address(t), make(map[string]string)
 	for path, want := range map[string]int{
 		"/": 200, "/v1/charts/US": 200, "/v1/charts/US/history": 200, "/v1/search?q=a": 200,
 		"/readyz": 200, "/v1/charts/JP": 404,
@@ -93,7 +93,7 @@ func TestServeLimits(t *testing.T) {
 		p := begin(t, env, "ingestor", command, "--config", config)
 		p.await(t, "other users can read a file of secrets: chmod 600 it\" file="+
 			filepath.Join(dir, "tokens"))
-		base := "http://" + p.server(t)
+		base := "http://" + p.address(t)
 		codes := make(map[int]int)
 		send := func(method, path, body string) {
 			r, err := http.NewRequest(method, base+path, strings.NewReader(body))
@@ -147,7 +147,7 @@ serve: {listen: "127.0.0.1:0", public: %t}
 	env := []string{"YOUTUBE_ENDPOINT=" + listening(t, &standin.YouTube{}) + "/",
 		"YOUTUBE_API_KEY=any", "QUOTA_STATE_DIR=" + t.TempDir()}
 	p := begin(t, env, "ingestor", "run", "--config", config)
-	base := "http://" + p.server(t)
+	base := "http://" + p.address(t)
 	p.await(t, "lanes run")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, text, "US, BR", false), 0o600))
 	p.signal(t, syscall.SIGHUP)
@@ -176,7 +176,7 @@ serve:
   limits: [{name: all, per: client, requests: 1000, window: 1m}]
   policies: [{name: rlaas, requests: 5, window: 10s}]
 `))
-	base := "http://" + p.server(t)
+	base := "http://" + p.address(t)
 	server.Kill()
 	for range 3 {
 		if status, body := read(t, base+"/v1/sweeps"); status != 200 {

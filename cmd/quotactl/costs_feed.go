@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,20 +37,6 @@ func readFeed(ctx context.Context, source string) (data []byte, day string, err 
 	return data, day, nil
 }
 
-// fetchFeed fetches a feed, unless it still has the ETag.
-func fetchFeed(ctx context.Context, address, etag string) (costs.FetchedFeed, error) {
-	where, err := url.Parse(address)
-	if err != nil {
-		return costs.FetchedFeed{}, cli.Usagef("%w", err)
-	}
-	fetched, err := costs.FetchFeed(ctx, &http.Client{Timeout: fetchTimeout}, where, etag)
-	if err != nil {
-		err = &cli.Coded{Code: cli.ExitUnavailable, Err: fmt.Errorf(
-			"cannot fetch prices from %s: %w; the rows stay as they are", where.Host, err)}
-	}
-	return fetched, err
-}
-
 // feedLists returns the lists in force, or of --into, with a table that names its feed.
 func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, err error) {
 	names := []string{f.upstream}
@@ -82,11 +66,11 @@ func (a *app) feedLists(ctx context.Context, f importFlags) (lists []*listFile, 
 
 // writtenFeed is a feed as of the last --write, and the digest of the list after it.
 type writtenFeed struct {
-	costs.FetchedFeed
+	fetchedFeed
 	List string
 }
 
-func digest(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
+func digest(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 
 // update fetches the lists' feeds and imports those that have changed since the last --write, or
 // whose list has. A failed fetch does not affect the other feeds.
@@ -101,11 +85,11 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		json.Unmarshal(text, &written) // if it is damaged, every feed is compared
 	}
 	var failed error
-	responses := map[string]costs.FetchedFeed{} // by URL and ETag: several lists may have one feed
+	responses := map[string]fetchedFeed{} // by URL and ETag: several lists may have one feed
 	changed := slices.DeleteFunc(lists, func(l *listFile) bool {
 		address, name := l.table.Feed.URL, l.path+" "+l.table.Feed.URL
 		before := written[name]
-		if f.check || before.List != digest([]byte(l.text)) {
+		if f.check || before.List != digest(l.text) {
 			before = writtenFeed{}
 		}
 		request := address + " " + before.ETag
@@ -117,7 +101,7 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		if r.Data == nil || r.Sum == before.Sum {
 			return true
 		}
-		l.data, l.day, written[name] = r.Data, today(), writtenFeed{FetchedFeed: r}
+		l.data, l.day, written[name] = r.Data, today(), writtenFeed{fetchedFeed: r}
 		return false
 	})
 	if failed != nil && len(changed) == 0 {
@@ -128,13 +112,8 @@ func (a *app) update(ctx context.Context, f importFlags, lists []*listFile) erro
 		return err
 	}
 	for _, l := range changed {
-		text, err := os.ReadFile(l.path)
-		if err != nil {
-			return err
-		}
-		feed := written[l.path+" "+l.table.Feed.URL]
-		feed.List = digest(text)
-		written[l.path+" "+l.table.Feed.URL] = feed
+		name := l.path + " " + l.table.Feed.URL
+		written[name] = writtenFeed{written[name].fetchedFeed, digest(l.text)}
 	}
 	text, err := json.Marshal(written)
 	if err == nil {

@@ -232,7 +232,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		return fmt.Errorf("the feed of %s cannot be used: %w; its rows stay as they are",
 			l.list.Upstream, err)
 	}
-	var accepted []costs.Difference
+	var accepted []costs.FeedDifference
 	for _, d := range costs.CompareFeed(l.list, l.table, models, format, l.day) {
 		if d.Own {
 			out.own = append(out.own, d.Row)
@@ -264,6 +264,9 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 	}
 	if err == nil {
 		err = replaceFile(l.path, next)
+	}
+	if err == nil {
+		l.text = next
 	}
 	if err != nil {
 		// Without the type of err: the feed is at fault, not the configuration, so that it exits with 1.

@@ -109,7 +109,7 @@ func TestCostsUpdate(t *testing.T) {
 		}
 	}
 
-	// a list that was restored or edited is compared, although the feed is the same
+	// a restored or edited list is compared even if its feed is unchanged
 	restored := strings.Replace(fmt.Sprintf(fedList, server.URL), "input: 1,", "input: 2,", 1)
 	must(t, os.WriteFile(path, []byte(restored), 0o600))
 	code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"},

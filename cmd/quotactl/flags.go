@@ -163,8 +163,8 @@ func parseTime(flag, text string, now time.Time, sign time.Duration) (time.Time,
 		t, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		err = cli.Usagef("--%s %s: write RFC 3339, such as 2026-11-22T08:00:00Z, or a duration such "+
-			"as 2h", flag, text)
+		err = cli.Usagef("--%s %s: write a duration such as 1h or 7d, a day such as 2026-11-21, or "+
+			"RFC 3339, such as 2026-11-21T08:00:00Z", flag, text)
 	}
 	return t.Truncate(time.Microsecond), err
 }

@@ -302,7 +302,8 @@ func (j importedJob) cost() string {
 
 var wordForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._/+-]*$`)
 
-// word writes a word of a crontab without quotes, if YAML reads it as it is: UTC # x would be UTC.
+// word quotes text unless YAML reads it unchanged. "UTC # x" needs quotes, because # begins a
+// comment.
 func word(text string) string {
 	if wordForm.MatchString(text) {
 		return text

@@ -137,10 +137,7 @@ func spanOf(since, until string, now time.Time) (in report.Span, err error) {
 		if text == "" || err != nil {
 			return at
 		}
-		if at, err = parseTime(flag, text, now, -1); err != nil {
-			err = cli.Usagef("--%s %s: write a duration such as 1h or 7d, a day such as "+
-				"2026-11-21, or RFC 3339, such as 2026-11-21T08:00:00Z", flag, text)
-		}
+		at, err = parseTime(flag, text, now, -1)
 		return at
 	}
 	in = report.Span{Since: read("since", since), Until: read("until", until)}

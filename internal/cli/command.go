@@ -45,8 +45,8 @@ func (c *Common) Execute(ctx context.Context, root *cobra.Command, args []string
 	return Report(c.Stderr, root.Name(), err)
 }
 
-// isCanceled reports whether err says only that its context was canceled. It does not if another
-// error is joined to that one, or if the command chose its exit code.
+// isCanceled reports whether the end of a context is the only cause of err. It returns false if
+// another error is joined to it, or if the command chose its exit code.
 func isCanceled(err error) bool {
 	if _, is := err.(*Coded); is || err == nil {
 		return false

@@ -84,7 +84,7 @@ func Each[T, U any](items []T, show func(T) U) []U {
 	return shown
 }
 
-// NonNil returns a map, or an empty one in place of nil, which would be null in JSON.
+// NonNil returns m, or an empty map if m is nil, because JSON writes nil as null.
 func NonNil[K comparable, V any](m map[K]V) map[K]V {
 	if m == nil {
 		m = map[K]V{}

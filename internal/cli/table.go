@@ -33,10 +33,10 @@ type Cell struct {
 
 // Row is a row of a table: names of columns and cells alternate, as in Row{"bucket", b.Name,
 // ">units", b.Units}. A name that begins with ">" aligns its column right. A Color in front applies
-// to all cells of the row without their own. A row may omit columns of the first one, and keeps
-// their order.
+// to all cells of the row without their own. A later row may omit columns of the first, but must
+// keep their order.
 //
-// In a table, a cell is a Cell or any value: Screen.Number formats an int64, fmt.Sprint most other
+// A cell is a Cell or any value. In a table, Screen.Number formats an int64, fmt.Sprint most other
 // values; a nil *int64 is "-", a nil *string "".
 type Row []any
 

@@ -148,7 +148,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	if addr, failed := netip.ParseAddr(text); failed == nil && addr.Zone() == "" {
 		prefix, err = addr.Prefix(addr.BitLen())
 	}
-	// limit.Proxies compares addresses without ::ffff:, which a socket for both families adds.
+	// limit.Proxies compares unmapped addresses: a dual-stack socket reports IPv4 as ::ffff:a.b.c.d.
 	if err == nil && prefix.Addr().Is4In6() && prefix.Bits() >= 96 {
 		prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
 	}

@@ -1,4 +1,4 @@
-// Package costs reads price lists, which define the methods of an API and their costs.
+// Package costs prices calls of an API by price lists, and updates the lists from public data sets.
 package costs
 
 import (

@@ -62,9 +62,9 @@ func ParseFeed(data []byte, format string, providers ...string) (
 		return nil, "", errors.New("it is not JSON, or cut short")
 	}
 	if format == "" {
-		format = detect(value)
+		format = detectFeed(value)
 	}
-	d := document{providers: providers}
+	d := feedReader{providers: providers}
 	read := map[string]func(any){"genai-prices": d.genAI, "models.dev": d.modelsDev,
 		"litellm": d.liteLLM}[format]
 	if read == nil {
@@ -91,8 +91,8 @@ func ParseFeed(data []byte, format string, providers ...string) (
 	return models, format, nil
 }
 
-// detect returns the format of a feed, by its first keys.
-func detect(value any) string {
+// detectFeed returns the format of a feed, by its first keys.
+func detectFeed(value any) string {
 	object, _ := value.(map[string]any)
 	for _, entry := range object {
 		provider, _ := entry.(map[string]any)
@@ -139,8 +139,8 @@ func rounded(figure float64) float64 {
 
 type object = map[string]any
 
-// document collects the models of some providers from the JSON of a feed.
-type document struct {
+// feedReader collects the models of some providers from the JSON of a feed.
+type feedReader struct {
 	providers []string
 	available []string // all providers in the feed
 	models    []FeedModel
@@ -148,28 +148,30 @@ type document struct {
 }
 
 // has reports whether a provider is one of those to collect.
-func (d *document) has(provider string) bool {
+func (d *feedReader) has(provider string) bool {
 	d.available = append(d.available, provider)
 	return slices.Contains(d.providers, provider)
 }
 
-// add adds a model. A row whose key ends with a * would be for all models, so no name does.
-func (d *document) add(id string, names []string, prices ...FeedPrice) {
-	if strings.HasSuffix(id, "*") {
-		return
+// add adds a model. It ignores an ID and names that end with *, because a row of that key applies
+// to every model with the prefix.
+func (d *feedReader) add(id string, names []string, prices ...FeedPrice) {
+	isPattern := func(name string) bool { return strings.HasSuffix(name, "*") }
+	if !isPattern(id) {
+		names = slices.DeleteFunc(names, isPattern)
+		d.models = append(d.models, FeedModel{strings.ToLower(id), names, prices})
 	}
-	d.models = append(d.models, FeedModel{strings.ToLower(id), names, prices})
 }
 
 // valueAs returns a value as a T, or zero if there is none.
-func valueAs[T any](d *document, value any) T {
+func valueAs[T any](d *feedReader, value any) T {
 	typed, ok := value.(T)
 	d.mistyped = d.mistyped || value != nil && !ok
 	return typed
 }
 
 // price returns a FeedPrice with the limits at the keys of a model.
-func (d *document) price(since string, limits object, context, output string) FeedPrice {
+func (d *feedReader) price(since string, limits object, context, output string) FeedPrice {
 	p := FeedPrice{since, figures{}, map[float64]figures{}}
 	for name, key := range map[string]string{"context": context, "max_output": output} {
 		if tokens := valueAs[float64](d, limits[key]); tokens > 0 {
@@ -193,7 +195,7 @@ var genAINames = map[string]string{"input_mtok": "input", "output_mtok": "output
 	"input_audio_mtok": "input_audio", "output_audio_mtok": "output_audio",
 	"output_image_mtok": "output", "output_video_mtok": "output", "output_reasoning_mtok": "output"}
 
-func (d *document) genAI(feed any) {
+func (d *feedReader) genAI(feed any) {
 	for _, item := range valueAs[[]any](d, feed) {
 		provider := valueAs[object](d, item)
 		if !d.has(valueAs[string](d, provider["id"])) {
@@ -226,7 +228,7 @@ func (d *document) genAI(feed any) {
 }
 
 // genAIPrices reads prices, or base prices with prices of longer prompts.
-func (d *document) genAIPrices(p *FeedPrice, prices object) {
+func (d *feedReader) genAIPrices(p *FeedPrice, prices object) {
 	for key, name := range genAINames {
 		tiered, ok := prices[key].(object)
 		switch {
@@ -265,7 +267,7 @@ func genAIMatches(rule any) (names []string) {
 var modelsDevNames = []string{"input", "output", "cache_read", "cache_write", "input_audio",
 	"output_audio"}
 
-func (d *document) modelsDev(feed any) {
+func (d *feedReader) modelsDev(feed any) {
 	raise := func(into figures, cost object) {
 		for _, name := range modelsDevNames {
 			if cost[name] != nil {
@@ -310,7 +312,7 @@ var liteLLMNames = map[string]string{"input_cost_per_token": "input",
 	"input_cost_per_image_token":                "input_image",
 	"output_cost_per_image_token":               "output"}
 
-func (d *document) liteLLM(feed any) {
+func (d *feedReader) liteLLM(feed any) {
 	entries := valueAs[object](d, feed)
 	byID := map[string]FeedPrice{}
 	for _, id := range slices.Sorted(maps.Keys(entries)) {

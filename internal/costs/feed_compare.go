@@ -18,8 +18,8 @@ var columnNames = map[string]string{"input": "input", "output": "output", "cache
 // threefold is the factor by which a price may change without a person's consent.
 const threefold = 3
 
-// Difference is a row that a feed would change, add or drop.
-type Difference struct {
+// FeedDifference is a row that a feed would change, add or drop.
+type FeedDifference struct {
 	Row           string
 	Since         string              // day from which After counts; "" for always
 	Before, After figures             // by column; nil for an added or dropped row
@@ -36,8 +36,8 @@ type Difference struct {
 // Source is the feed's name in the list, and day the date of its prices. Rows of a newer source
 // stay.
 func CompareFeed(list *Table, table PriceTable, models []FeedModel, source, day string) (
-	all []Difference) {
-	c := comparison{table: table, source: source, today: list.Day()}
+	all []FeedDifference) {
+	c := feedComparison{table: table, source: source, today: list.Day()}
 	newer := func(r Row) bool { return r.Source != source && list.Source(r.Source).Date > day }
 	byRow := c.byRow(models)
 	inFeed := map[string]bool{}
@@ -62,17 +62,17 @@ func CompareFeed(list *Table, table PriceTable, models []FeedModel, source, day 
 		}
 	}
 	// Changes come in order of size, and additions, whose ratio is 1, after them.
-	slices.SortFunc(all, func(a, b Difference) int {
+	slices.SortFunc(all, func(a, b FeedDifference) int {
 		return cmp.Or(cmp.Compare(b.Ratio, a.Ratio), strings.Compare(a.Row, b.Row))
 	})
 	dropped := c.dropped(inFeed)
-	return append(all, slices.DeleteFunc(dropped, func(d Difference) bool {
+	return append(all, slices.DeleteFunc(dropped, func(d FeedDifference) bool {
 		return c.has(d.Row, newer)
 	})...)
 }
 
 // model returns the changes from today on by the prices of a model.
-func (c comparison) model(key string, m FeedModel) (all []Difference) {
+func (c feedComparison) model(key string, m FeedModel) (all []FeedDifference) {
 	var before Row // after the previous price
 	listed := false
 	for i, p := range m.Prices {
@@ -92,14 +92,14 @@ func (c comparison) model(key string, m FeedModel) (all []Difference) {
 	return all
 }
 
-type comparison struct {
+type feedComparison struct {
 	table         PriceTable
 	source, today string
 }
 
 // byRow returns the model for each row without a date: the model of that name, else the newest one
 // with a date appended.
-func (c comparison) byRow(models []FeedModel) map[string]FeedModel {
+func (c feedComparison) byRow(models []FeedModel) map[string]FeedModel {
 	all := map[string]FeedModel{}
 	for _, m := range models {
 		if key := undated(m.ID); all[key].ID != key {
@@ -115,7 +115,7 @@ func (c comparison) byRow(models []FeedModel) map[string]FeedModel {
 	return all
 }
 
-func (c comparison) has(key string, matches func(Row) bool) bool {
+func (c feedComparison) has(key string, matches func(Row) bool) bool {
 	return slices.ContainsFunc(c.table.Rows, func(r Row) bool {
 		return r.Key == key && matches(r)
 	})
@@ -124,7 +124,7 @@ func (c comparison) has(key string, matches func(Row) bool) bool {
 func anyRow(Row) bool { return true }
 
 // compare returns the difference between a price of the feed and the list's row.
-func (c comparison) compare(key string, row Row, listed bool, p FeedPrice) (d Difference,
+func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (d FeedDifference,
 	differs bool) {
 	if !listed {
 		after := c.newRow(p)
@@ -132,11 +132,11 @@ func (c comparison) compare(key string, row Row, listed bool, p FeedPrice) (d Di
 		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
 			return d, false // without the main prices, or the same row applies
 		}
-		return Difference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
+		return FeedDifference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
 			Source: c.source}, true
 	}
-	d = Difference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures), Ratio: 1,
-		Source: c.source, Own: row.Source == c.source, append: p.Since > row.Since,
+	d = FeedDifference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures),
+		Ratio: 1, Source: c.source, Own: row.Source == c.source, append: p.Since > row.Since,
 		replaced: row.Since}
 	if d.append {
 		d.Since = p.Since
@@ -172,7 +172,7 @@ func (c comparison) compare(key string, row Row, listed bool, p FeedPrice) (d Di
 }
 
 // row returns the row of the list with the difference.
-func (d Difference) row(before Row) Row {
+func (d FeedDifference) row(before Row) Row {
 	before.Key, before.Figures, before.Bands = d.Row, d.After, nil
 	before.Since = max(before.Since, d.Since)
 	for _, above := range slices.Sorted(maps.Keys(d.Bands)) {
@@ -183,7 +183,7 @@ func (d Difference) row(before Row) Row {
 
 // merged returns the figures of a row with the feed's. A price that the feed lacks changes in
 // proportion to the input's.
-func (c comparison) merged(row, feed figures) figures {
+func (c feedComparison) merged(row, feed figures) figures {
 	after := maps.Clone(row)
 	factor := 1.0
 	if input, ok := feed["input"]; ok && row["input"] > 0 {
@@ -210,7 +210,7 @@ func (c comparison) merged(row, feed figures) figures {
 
 // newRow returns the figures of a row that the table lacks, or nil without the main prices. For a
 // price that the feed lacks, it uses the highest ratio to the input in other rows.
-func (c comparison) newRow(p FeedPrice) figures {
+func (c feedComparison) newRow(p FeedPrice) figures {
 	input, ok := p.Figures["input"]
 	if _, priced := p.Figures["output"]; !ok || !priced {
 		return nil
@@ -242,7 +242,7 @@ func (c comparison) newRow(p FeedPrice) figures {
 	return after
 }
 
-func (c comparison) bands(p FeedPrice, row figures) map[float64]figures {
+func (c feedComparison) bands(p FeedPrice, row figures) map[float64]figures {
 	all := map[float64]figures{}
 	for above, prices := range p.Bands {
 		all[above] = c.merged(row, prices)
@@ -251,7 +251,7 @@ func (c comparison) bands(p FeedPrice, row figures) map[float64]figures {
 }
 
 // measure raises the ratio to the largest change of a price.
-func (d *Difference) measure(table PriceTable, before, after figures) {
+func (d *FeedDifference) measure(table PriceTable, before, after figures) {
 	for _, column := range table.Columns {
 		a, b := before[column], after[column]
 		name := columnNames[column]
@@ -267,14 +267,14 @@ func (d *Difference) measure(table PriceTable, before, after figures) {
 }
 
 // dropped returns the rows that the feed lacks: of those that it wrote, or of all if it wrote none.
-func (c comparison) dropped(inFeed map[string]bool) (all []Difference) {
+func (c feedComparison) dropped(inFeed map[string]bool) (all []FeedDifference) {
 	own := func(r Row) bool { return r.Source == c.source }
 	some := slices.ContainsFunc(c.table.Rows, own)
 	for _, r := range c.table.Rows {
 		if inFeed[r.Key] || strings.HasSuffix(r.Key, "*") || some && !own(r) || !r.Counts(c.today) {
 			continue
 		}
-		all = append(all, Difference{Row: r.Key, Before: r.Figures, Ratio: 1, Source: r.Source,
+		all = append(all, FeedDifference{Row: r.Key, Before: r.Figures, Ratio: 1, Source: r.Source,
 			Own: own(r), Refused: "the feed does not have it"})
 	}
 	return all

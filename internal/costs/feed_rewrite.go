@@ -15,7 +15,7 @@ import (
 
 // RewriteTable returns the text of a price list with the differences in the rows of a table. Every
 // other byte stays. The source of the changed rows gets the day of the feed.
-func RewriteTable(text string, table PriceTable, all []Difference, source, day string) (
+func RewriteTable(text string, table PriceTable, all []FeedDifference, source, day string) (
 	string, error) {
 	f, err := grammar.Edit(text)
 	if err != nil {
@@ -27,7 +27,7 @@ func RewriteTable(text string, table PriceTable, all []Difference, source, day s
 		return "", fmt.Errorf("the rows of %s and the sources must each be on their own line",
 			table.Name)
 	}
-	byRow := map[string][]Difference{}
+	byRow := map[string][]FeedDifference{}
 	for _, d := range all {
 		byRow[d.Row] = append(byRow[d.Row], d)
 	}
@@ -60,7 +60,7 @@ func RewriteTable(text string, table PriceTable, all []Difference, source, day s
 }
 
 // rowsText writes the rows of one key, ordered by date, with the differences applied.
-func rowsText(f *grammar.Editor, table PriceTable, value *yaml.Node, all []Difference) string {
+func rowsText(f *grammar.Editor, table PriceTable, value *yaml.Node, all []FeedDifference) string {
 	before := []*yaml.Node{value}
 	if value == nil {
 		before = nil
@@ -71,7 +71,9 @@ func rowsText(f *grammar.Editor, table PriceTable, value *yaml.Node, all []Diffe
 	for _, n := range before {
 		texts = append(texts, f.Text(n))
 	}
-	slices.SortStableFunc(all, func(a, b Difference) int { return strings.Compare(a.Since, b.Since) })
+	slices.SortStableFunc(all, func(a, b FeedDifference) int {
+		return strings.Compare(a.Since, b.Since)
+	})
 	for _, d := range all {
 		i := slices.IndexFunc(before, func(n *yaml.Node) bool {
 			since := grammar.Child(n, "since")
@@ -100,7 +102,7 @@ func keyText(key string) string {
 
 // text writes the figures of a row as a flow mapping. Of the columns with defaults it has those that
 // the row had, or that differ from the default.
-func (d Difference) text(table PriceTable, before *yaml.Node) string {
+func (d FeedDifference) text(table PriceTable, before *yaml.Node) string {
 	has := func(column string) bool {
 		usual, ok := table.Usual(column, d.After)
 		return grammar.Child(before, column) != nil || !ok || usual != d.After[column]

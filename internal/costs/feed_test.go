@@ -87,7 +87,7 @@ func parse(t *testing.T, text string) (*costs.Table, costs.PriceTable) {
 
 // compare compares a list with a feed of the day.
 func compare(t *testing.T, text string, models []costs.FeedModel,
-	source string) []costs.Difference {
+	source string) []costs.FeedDifference {
 	t.Helper()
 	of, table := parse(t, text)
 	return costs.CompareFeed(of, table, models, source, day)
@@ -176,7 +176,7 @@ func TestRealFeeds(t *testing.T) {
 		}
 		parsed, table := parse(t, list)
 		all := slices.DeleteFunc(costs.CompareFeed(parsed, table, models, format, c.day),
-			func(d costs.Difference) bool { return d.Refused != "" })
+			func(d costs.FeedDifference) bool { return d.Refused != "" })
 		next, err := costs.RewriteTable(list, table, all, format, c.day)
 		if err != nil || !strings.Contains(next, "\n      "+c.want) {
 			t.Errorf("%s: %v\n%s\nwant %s", c.form, err, next, c.want)
@@ -238,6 +238,16 @@ func TestRefusedDifferences(t *testing.T) {
 	}
 }
 
+// TestPatternsInFeeds: no model of a feed has the name of a row for many models.
+func TestPatternsInFeeds(t *testing.T) {
+	models, _, err := costs.ParseFeed([]byte(`[{"id":"maker","models":[{"id":"small",
+		"match":{"or":[{"equals":"tiny"},{"equals":"large*"}]},"prices":{"input_mtok":1}}]}]`),
+		"", "maker")
+	if err != nil || len(models) != 1 || !slices.Equal(models[0].Names, []string{"tiny"}) {
+		t.Errorf("%+v, %v", models, err)
+	}
+}
+
 // TestBadFeeds: the error of an unusable feed says why.
 func TestBadFeeds(t *testing.T) {
 	entry := `{"id":"a","prices":{"input_mtok":1,"output_mtok":1}}`
@@ -253,7 +263,8 @@ func TestBadFeeds(t *testing.T) {
 			`]}]`: "a: input is -1",
 		// this would end the row, and add one for every model
 		`[{"id":"maker","models":[{"id":"a","prices":[{"prices":{"input_mtok":1},"constraint":` +
-			`{"start_date":"2027-01-01, source: page}]\n      '*': [{input: 0, output: 0"}}]}]}]`: "output: 0 is not a day such as 2026-12-01",
+			`{"start_date":"2027-01-01, source: page}]\n      '*': ` +
+			`[{input: 0, output: 0"}}]}]}]`: "output: 0 is not a day such as 2026-12-01",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"gpt-*"`, 1) +
 			`]}]`: "it has no prices of maker",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"a"`, `"`+strings.Repeat("a", 10<<20)+`"`,

@@ -18,16 +18,16 @@ import (
 
 // Bounds of an expression.
 const (
-	maxFormula = 2000 // bytes
-	maxShown   = 100  // bytes in an error
-	maxNodes   = 300
+	maxFormula      = 2000 // bytes
+	maxFormulaShown = 100  // bytes in an error
+	maxFormulaNodes = 300
 )
 
 // formula is an expression. After Bind it is immutable and may be shared.
 //
 // The language is github.com/expr-lang/expr without its slow parts: loops, patterns and variables.
 // Names are checked at compile time. The contents of requests and responses are known only at
-// evaluation. A missing path into JSON is nil, and an error except before ??.
+// evaluation. A missing path into JSON is an error, unless ?? follows it.
 type formula struct {
 	Text string // as decoded from YAML
 
@@ -93,7 +93,7 @@ func compile(text string, scope scope, result resultType) (*program, error) {
 	as := []expr.Option{resultNumber: expr.AsFloat64(), resultCondition: expr.AsBool(),
 		resultText: expr.AsAny()}[result]
 	options := []expr.Option{expr.Function("distinct", distinct, new(func(any) float64)),
-		expr.Env(scope.types()), expr.MaxNodes(maxNodes), expr.DisableAllBuiltins(),
+		expr.Env(scope.types()), expr.MaxNodes(maxFormulaNodes), expr.DisableAllBuiltins(),
 		expr.Patch(check), as}
 	for name, table := range scope.Tables {
 		options = append(options, table.function(name))
@@ -143,8 +143,8 @@ type valueError struct {
 // Error returns a message that begins with the expression, for the author of the list.
 func (e *valueError) Error() string {
 	text := strings.Join(strings.Fields(e.Text), " ")
-	if len(text) > maxShown {
-		text = strings.ToValidUTF8(text[:maxShown], "") + "…"
+	if len(text) > maxFormulaShown {
+		text = strings.ToValidUTF8(text[:maxFormulaShown], "") + "…"
 	}
 	return text + " " + e.What
 }

@@ -37,7 +37,7 @@ func (r *reader) lookupTable(name string, f fileTable, at grammar.Place) {
 	for i, e := range f.Rows {
 		key, at := strings.ToLower(e.key), at.Key("rows").Pair(i)
 		if keys[key] {
-			at.Add("there is another row called %s: upper and lower case are the same", words.Clip(key))
+			at.Add("row %s appears twice: case is ignored", words.Clip(key))
 		}
 		keys[key] = true
 		t.rows(key, f.Source, e.value, at)
@@ -110,7 +110,7 @@ func (t *tableReader) columns(row *Row, f fileRow, at grammar.Place) {
 			at.Add("write a length of the prompt, and prompt in the table")
 		}
 		if slices.ContainsFunc(row.Bands, func(b Band) bool { return b.Above == above }) {
-			at.Add("there are other figures for prompts of that length")
+			at.Add("length %s appears twice", words.Clip(length))
 		}
 		longer := map[string]float64{}
 		maps.Copy(longer, f.Figures)

@@ -268,8 +268,8 @@ func (p place) amount(h http.Header, doc any, env variables, part limitPart) (
 var paramsOf = map[limitPart][]string{partLimit: {"q", "limit"}, partUsed: {"used"},
 	partRemaining: {"r", "remaining"}}
 
-// unread returns an unreadable text at the place. It returns "" for a number of -1 and a time of
-// 0s, which mean none.
+// unread describes an unreadable text at the place. It returns "" for a missing text, for -1, and
+// for a time of 0s, which all mean none.
 func (p place) unread(text string) string {
 	if strings.TrimSpace(text) == "-1" || strings.Trim(text, "0.smh ") == "" {
 		return ""
@@ -277,8 +277,8 @@ func (p place) unread(text string) string {
 	return p.String() + ": " + words.Clip(untrusted.Plain(text))
 }
 
-// value returns the text of the header or at the path, or "", and its named parameter, or else the
-// text.
+// value returns the text at the place, and the first of the parameters in it, or the whole text if
+// it has none of them. Both are "" if the place is missing.
 func (p place) value(h http.Header, doc any, params ...string) (text, value string) {
 	if p.Header != "" {
 		text = lineOf(h)(p.Header)

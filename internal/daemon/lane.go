@@ -33,8 +33,8 @@ type lane struct {
 	freed  time.Time                 // when the lane was last released, or found leased
 	marked atomic.Int64              // the newest marked tick, in Unix ns
 	isNext bool                      // this daemon holds nextClaim
-	// ID of the last tick whose run has ended here; the ledger may not have its mark yet
-	finished string
+	// ID of the last tick that this daemon ran to its end; its mark may be missing
+	lastRun string
 	// the current tick came while no daemon ran, so it is marked only when done
 	unmarked bool
 }
@@ -97,7 +97,7 @@ func (l *lane) policy() Policy { return l.Work.policy() }
 // succeed continues where the lane of the previous configuration ended, with the missed ticks that
 // it has not run.
 func (l *lane) succeed(before *lane) {
-	l.missed, l.recent, l.finished = before.missed, before.recent, before.finished
+	l.missed, l.recent, l.lastRun = before.missed, before.recent, before.lastRun
 	until := before.until
 	if len(l.missed) > 0 {
 		until = before.since

@@ -108,7 +108,7 @@ func (l *lane) attempt(ticks, ctx context.Context, tick schedule.Tick, missed, w
 		return held
 	case ticks.Err() != nil:
 		return retry
-	case waited && l.finished != tick.ID():
+	case waited && l.lastRun != tick.ID():
 		l.d.Metrics.takeovers.Inc()
 		l.d.Log.Info("tick taken over", "tick", tick.ID())
 	default:
@@ -143,9 +143,9 @@ func (l *lane) runLeased(ctx context.Context, tick schedule.Tick) result {
 	var renewing sync.WaitGroup
 	renewing.Go(func() { l.renew(hold, end) })
 	result := done
-	if l.finished != tick.ID() { // otherwise only the mark is missing
+	if l.lastRun != tick.ID() { // otherwise only the mark is missing, and is tried again
 		if result = l.process(run, tick); result == done {
-			l.finished = tick.ID()
+			l.lastRun = tick.ID()
 			if l.policy().SkipOverlap && context.Cause(run) != errLost {
 				l.skipOverlapped(ctx, tick)
 			}

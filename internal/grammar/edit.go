@@ -26,8 +26,8 @@ type edit struct {
 	text       string
 }
 
-// Edit returns an Editor for a file whose top node is a mapping. The lines of the text must end as
-// the Editor counts them.
+// Edit returns an Editor for a file whose top node is a mapping. The text must be UTF-8 with lines
+// that end in LF or CRLF, because YAML counts other line breaks, too.
 func Edit(text string) (*Editor, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("cannot be edited: it is not UTF-8")
@@ -123,8 +123,8 @@ func (e *Editor) lineEnd(at int) int {
 	return len(e.text)
 }
 
-// end returns where a node ends: after its last bracket, quote or letter. A node that it cannot
-// follow, such as a text of several lines without quotes, makes Result fail.
+// end returns where a node ends: after its last bracket, quote or letter. If it cannot
+// find the end, as in a multi-line plain scalar, Result returns an error.
 func (e *Editor) end(n *yaml.Node) int {
 	at := e.begin(n)
 	switch {
@@ -169,8 +169,8 @@ func (e *Editor) flowEnd(n *yaml.Node, at int) int {
 
 func (e *Editor) fail(n *yaml.Node) {
 	if e.err == nil {
-		e.err = fmt.Errorf("line %d cannot be edited: write its values in one line each, without "+
-			"the anchors and tags of YAML", n.Line)
+		e.err = fmt.Errorf("cannot edit line %d: write each of its values on one line, without a "+
+			"YAML anchor or tag", n.Line)
 	}
 }
 

@@ -144,7 +144,7 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		page := catalog.Page{Token: token, Next: got.Next, Videos: got.Videos,
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
 		if err = r.put(paid, page); errors.Is(err, errLoop) {
-			return err
+			return err // a fault of the upstream: abort would end the sweep for the catalogue's
 		}
 		if err = r.queue.abort(paid, err); err != nil || c.overtaken || page.Last {
 			return err

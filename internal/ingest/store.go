@@ -41,7 +41,7 @@ func (r *reader) shared(ctx context.Context, page catalog.Page, refusal error) e
 	}
 	c.overtaken = !charts[i].CompletedAt.IsZero()
 	if refusal == nil && !c.overtaken && charts[i].Pages < c.reading {
-		return errLoop // a page that the chart had before it was resumed
+		return errLoop // an earlier sweep stored this page: its token leads back
 	}
 	r.count(charts[i].Pages, charts[i].Videos)
 	switch {

@@ -194,7 +194,7 @@ func TestFlippedBitsMakeNoRoom(t *testing.T) {
 		expectDenied := func(format string, args ...any) {
 			t.Helper()
 			l := s
-			if s.redis != nil { // whose processes keep the holds that they have read
+			if s.redis != nil { // a process caches the holds that it has read from Redis
 				l = s.fresh()
 				defer l.Close()
 			}

@@ -219,7 +219,7 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 	used := slices.DeleteFunc(slices.Clone(costs), func(c quota.Cost) bool { return c.Units == 0 })
 	return j.update(ctx, func(tx *sql.Tx) error {
 		b, err := line(ctx, tx, id)
-		if err == nil && len(used) == 0 && b.Posting != nil {
+		if err == nil && len(used) == 0 && b.FirstCosts != nil {
 			err = fmt.Errorf("%w: it is being recorded", quota.ErrNoEntry)
 		}
 		if err == nil {
@@ -228,13 +228,13 @@ func (j *Journal) Correct(ctx context.Context, id string, costs []quota.Cost) er
 		if err != nil || len(used) == 0 && !b.Lost {
 			return err
 		}
-		least := b.Posting // booked in any case
-		if b.Lost {        // costs of 0 units take back what the ledger recorded
-			for _, c := range b.Call.Costs {
-				least = append(slices.Clip(least), quota.Cost{Bucket: c.Bucket})
+		minimum := slices.Clone(b.FirstCosts) // Post books them in any case
+		if b.Lost {
+			for _, c := range b.Call.Costs { // 0 units take back what the ledger recorded
+				minimum = append(minimum, quota.Cost{Bucket: c.Bucket})
 			}
 		}
-		for _, c := range least {
+		for _, c := range minimum {
 			i := slices.IndexFunc(used, func(u quota.Cost) bool { return u.Bucket == c.Bucket })
 			if i < 0 {
 				used = append(used, c)
@@ -265,10 +265,10 @@ func line(ctx context.Context, tx *sql.Tx, id string) (b quota.Booking, err erro
 // Begin implements quota.Journal.
 func (j *Journal) Begin(ctx context.Context, id string) (b quota.Booking, err error) {
 	err = j.update(ctx, func(tx *sql.Tx) error {
-		if b, err = line(ctx, tx, id); err != nil || b.Posting != nil {
+		if b, err = line(ctx, tx, id); err != nil || b.FirstCosts != nil {
 			return err
 		}
-		b.Posting = b.Call.Costs
+		b.FirstCosts = b.Call.Costs
 		text, err := json.Marshal(b)
 		if err == nil {
 			_, err = tx.ExecContext(ctx, `UPDATE lines SET booking = ? WHERE id = ?`, string(text), id)
@@ -282,13 +282,11 @@ func (j *Journal) Begin(ctx context.Context, id string) (b quota.Booking, err er
 func (j *Journal) Remove(ctx context.Context, l quota.Booking) (removed bool, err error) {
 	err = j.update(ctx, func(tx *sql.Tx) error {
 		now, err := line(ctx, tx, l.ID)
-		switch {
-		case errors.Is(err, quota.ErrNoEntry):
+		if errors.Is(err, quota.ErrNoEntry) {
 			removed = true // by another process
 			return nil
-		case err == nil && now.Spent && !slices.Equal(now.Call.Costs, l.Call.Costs):
-			return nil
-		case err != nil:
+		}
+		if err != nil || now.Spent && !slices.Equal(now.Call.Costs, l.Call.Costs) {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM lines WHERE id = ?`, l.ID)

@@ -74,7 +74,7 @@ func endWhilePosted(t *testing.T, used int64, key string, booked bool) {
 	if used > 3 { // otherwise the line is as it was
 		removed, err := e.Budget.Journal.Remove(t.Context(), l)
 		if err != nil || removed {
-			t.Errorf("removed as it was before: %t, %v", removed, err)
+			t.Errorf("Remove of a line that was corrected: %t, %v", removed, err)
 		}
 	}
 	e.post()

@@ -49,7 +49,8 @@ func TakeParts(ctx context.Context, asks []Ask,
 }
 
 // takePart asks one part after another until one allows the cost. If none does, it returns the
-// decision of the part that will allow the cost first, and only the last one may count the denial.
+// decision of the part that will allow the cost first. Only the last part asked counts the denial,
+// so that it is counted once.
 func (a *Ask) takePart(ctx context.Context, cost int64,
 	step func(context.Context, []Ask) (bool, error)) error {
 	n := a.Policy.Shards

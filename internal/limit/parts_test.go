@@ -148,8 +148,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestPartsCountDenials: a call that one part denies and another allows is not a denied one. Calls
-// below the limit are allowed for ever, and a client that never stops above it stays denied.
+// TestPartsCountDenials: a call that one part denies and another allows does not count as denied.
+// Calls below the limit are always allowed, and a client that never stops above it stays denied.
 func TestPartsCountDenials(t *testing.T) {
 	p := limit.Policy{Name: "hot", Units: 8, Window: time.Minute, Algorithm: limit.Log, Shards: 4,
 		CountDenied: true}

@@ -56,7 +56,7 @@ func (h Hold) AtMost() int64 { return max(h.Left(), h.Most-h.Drawn) }
 // charges reports whether the hold becomes an entry when it expires.
 func (h Hold) charges() bool { return h.Lapse == LapseCharge && h.Left() > 0 }
 
-// State is what a bucket has besides entries and holds. None of it counts units.
+// State is the state of a bucket apart from its entries and holds.
 type State struct {
 	SuspendedUntil int64  `json:",omitzero"` // 0 when the bucket is open
 	SuspendedSince int64  `json:",omitzero"`

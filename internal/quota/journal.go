@@ -25,8 +25,8 @@ type Journal interface {
 	Correct(ctx context.Context, id string, costs []Cost) error
 	// Keep adds a line for the usage of a call, before the ledger is asked to book it.
 	Keep(ctx context.Context, l Booking) error
-	// Begin sets the Posting of a spent line to its costs, unless it is set, and returns the line.
-	// It returns ErrNoEntry if the line was posted.
+	// Begin sets the FirstCosts of a spent line to its costs, unless they are set, and returns the
+	// line. It returns ErrNoEntry if the line was posted.
 	Begin(ctx context.Context, id string) (Booking, error)
 	// Remove removes a line that was booked, and returns true. If the line was corrected after it
 	// was read, it stays, and Remove returns false.
@@ -65,9 +65,9 @@ type Booking struct {
 	Call  Call      // with the costs to be booked
 	Held  Decision  // the decision of Hold
 	Lapse Lapse     // of that hold
-	// Posting has, once Post has begun to book a spent line, the costs that every attempt books
-	// first. What Call.Costs has beyond them is booked after that.
-	Posting []Cost
+	// FirstCosts is set when Post begins to book a spent line. Every attempt books these costs
+	// first, and then the units by which Call.Costs exceeds them.
+	FirstCosts []Cost
 }
 
 // answerTime is how much older than its journal line a call's entry in the ledger may be.
@@ -116,14 +116,18 @@ func (b *Budget) reached(ctx context.Context) {
 // postLine books a line, and removes it unless it was corrected meanwhile. Every attempt books the
 // same costs under the same keys.
 func (b *Budget) postLine(ctx context.Context, l Booking) (removed bool, err error) {
-	if !l.Spent {
+	if l.Spent {
+		if l, err = b.Journal.Begin(ctx, l.ID); errors.Is(err, ErrNoEntry) {
+			return true, nil // another process has booked it
+		}
+		if err != nil {
+			return false, err
+		}
+		if err = b.postSpent(ctx, l); err == nil {
+			err = b.bookBeyond(ctx, l.ID, UnitsOf(l.FirstCosts), l.Call)
+		}
+	} else {
 		_, err = b.book(ctx, l)
-	} else if l, err = b.Journal.Begin(ctx, l.ID); errors.Is(err, ErrNoEntry) {
-		return true, nil // another process has booked it
-	} else if err != nil {
-		return false, err
-	} else if err = b.postSpent(ctx, l); err == nil {
-		err = b.bookBeyond(ctx, l.ID, UnitsOf(l.Posting), l.Call)
 	}
 	switch {
 	case IsAway(err) || ctx.Err() != nil:
@@ -135,9 +139,9 @@ func (b *Budget) postLine(ctx context.Context, l Booking) (removed bool, err err
 	return b.Journal.Remove(ctx, l)
 }
 
-// postSpent books what a spent line had when posting began.
+// postSpent books the FirstCosts of a spent line.
 func (b *Budget) postSpent(ctx context.Context, l Booking) error {
-	l.Call.Costs = l.Posting
+	l.Call.Costs = l.FirstCosts
 	if l.Lost {
 		recorded, err := b.recorded(ctx, l)
 		if err != nil || recorded {

@@ -97,23 +97,24 @@ func (t *Tally) Sums(q SumQuery) (sums []Sum, err error) {
 	return sums, err
 }
 
-// Wrong returns the sums that differ from the stored ones, as they should be: 0 if there are none.
-func (t *Tally) Wrong(stored Tally) (wrong Tally) {
-	wrong.sums = make(map[tallyKey]counts)
+// Corrections returns the right value of each sum that differs from the stored one: 0 for a stored
+// sum without entries.
+func (t *Tally) Corrections(stored Tally) (right Tally) {
+	right.sums = make(map[tallyKey]counts)
 	for _, tally := range []Tally{*t, stored} {
 		for key := range tally.sums {
 			if t.sums[key] != stored.sums[key] {
-				wrong.sums[key] = t.sums[key]
+				right.sums[key] = t.sums[key]
 			}
 		}
 	}
-	return wrong
+	return right
 }
 
 // Differs returns a finding if the sums that a store keeps differ from those of its entries.
 func (t *Tally) Differs(stored Tally) (found Findings) {
 	wrong := make(map[int64]bool)
-	for key := range t.Wrong(stored).sums {
+	for key := range t.Corrections(stored).sums {
 		wrong[key.at] = true
 	}
 	if len(wrong) > 0 {

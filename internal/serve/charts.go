@@ -156,15 +156,11 @@ func (s *Server) search(ctx context.Context, in *searchInput) (*output[list[repo
 		return nil, huma.Error400BadRequest("cursor: a search shows 500 videos at most: " +
 			"add a word to q")
 	}
-	limit := min(in.Limit, maxResults-int(skip))
-	matches, err := s.Catalog.Search(ctx, in.Query, int(skip), limit+1)
+	matches, err := s.Catalog.Search(ctx, in.Query, int(skip),
+		min(in.Limit+1, maxResults-int(skip)))
 	show := func(v catalog.Seen) report.Video { return report.NewVideo(v, 0) }
-	after := func(catalog.Seen) int64 { return skip + int64(limit) }
-	out := newPage(30, matches, limit, show, after)
-	if int(skip)+limit == maxResults {
-		out.Body.Next = nil
-	}
-	return out, err
+	after := func(catalog.Seen) int64 { return skip + int64(in.Limit) }
+	return newPage(30, matches, in.Limit, show, after), err
 }
 
 type sweep struct {

@@ -340,7 +340,7 @@ func (c *checked) finishSums() {
 		n          int64
 	}
 	var wrong []sum
-	differing := c.Sums.Wrong(c.storedSums)
+	differing := c.Sums.Corrections(c.storedSums)
 	differing.Each(func(at int64, labels string, units, calls int64) {
 		key := sumsKey(c.Credential, c.Name, at)
 		wrong = append(wrong, sum{key, sumField(at, sumCalls, labels), calls},

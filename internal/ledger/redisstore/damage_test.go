@@ -119,8 +119,8 @@ func TestLostListOfBuckets(t *testing.T) {
 	}
 }
 
-// TestDamagedSums: a repair restores each sum that was changed, whatever is there now, changes no
-// other sum, and deletes what is none.
+// TestDamagedSums: a repair restores each damaged sum, changes no other, and deletes fields that
+// are not sums.
 func TestDamagedSums(t *testing.T) {
 	t.Parallel()
 	_, l := clocked(t)

@@ -69,10 +69,10 @@ func (b *Breaker) forward(client net.Conn) {
 	go func() {
 		defer server.Close()
 		pass(client, server, func(request []byte) bool {
-			reads := slices.ContainsFunc(readers(), func(script []byte) bool {
+			isScript := bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval"))
+			if isScript && !slices.ContainsFunc(readers(), func(script []byte) bool {
 				return bytes.Contains(request, script)
-			})
-			if bytes.HasPrefix(bytes.ToLower(afterLine(request, 2)), []byte("eval")) && !reads {
+			}) {
 				asked.Store(true)
 			}
 			return true

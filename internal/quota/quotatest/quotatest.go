@@ -65,7 +65,7 @@ func (c Call) ask(ctx context.Context, l *ledger.Ledger) (quota.Decision, error)
 
 // Run tests a ledger against the contract.
 func Run(t *testing.T, h Harness) {
-	stated := h.Histories == 0
+	stated := h.Histories == 0 // -rapid.checks on the command line overrides Histories
 	flag.Visit(func(f *flag.Flag) { stated = stated || f.Name == "rapid.checks" })
 	if !stated {
 		flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(h.Histories))

@@ -17,9 +17,9 @@ CREATE TABLE holds (
     credential TEXT    NOT NULL,
     bucket     TEXT    NOT NULL,
     id         TEXT    NOT NULL,  -- with the names of its buckets in front: default.06fmjq2kx4a9bc
-    units      INTEGER NOT NULL,  -- when it was made
+    units      INTEGER NOT NULL,  -- units held at the start
     most       INTEGER NOT NULL,  -- maximum units that the call may use; 0 if units is exact
-    drawn      INTEGER NOT NULL,  -- units of them that charges have drawn
+    drawn      INTEGER NOT NULL,  -- units that charges have drawn from the hold
     created_at INTEGER NOT NULL,  -- time
     expires_at INTEGER NOT NULL,  -- time
     lapse      TEXT    NOT NULL,  -- 'charge': it becomes an entry when it expires; 'release': its units come free
@@ -40,7 +40,7 @@ CREATE TABLE lapsed (
 
 CREATE INDEX lapsed_by_time ON lapsed (credential, bucket, at);
 
--- The state of a bucket apart from its entries and holds. None of it counts units.
+-- The state of a bucket apart from its entries and holds.
 CREATE TABLE buckets (
     credential      TEXT    NOT NULL,
     bucket          TEXT    NOT NULL,

@@ -1,4 +1,4 @@
-package costs_test
+package main
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"quotabudget/internal/costs"
 )
 
-// TestFetchFeed fetches feeds from servers that hang, redirect, or send too much or too little.
-func TestFetchFeed(t *testing.T) {
+// TestGetFeed fetches feeds from servers that hang, redirect, or send too much or too little.
+func TestGetFeed(t *testing.T) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"1"`)
@@ -67,7 +67,7 @@ func TestFetchFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := costs.FetchFeed(t.Context(), &http.Client{Timeout: c.timeout}, address, c.etag)
+		got, err := getFeed(t.Context(), &http.Client{Timeout: c.timeout}, address, c.etag)
 		if string(got.Data) != c.data || (err != nil) != (c.err != "") ||
 			err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", c.path, got.Data, err)
