@@ -29,10 +29,9 @@ notify: config plan quota report share untrusted words
 catalog: sqlite
 bill: costs quota untrusted
 ledger/redistest: lua
-ledger/queue:
 ledger/memstore: quota
-ledger/sqlitestore: ledger/queue quota sqlite
-ledger/redisstore: ledger/queue lua quota
+ledger/sqlitestore: quota sqlite
+ledger/redisstore: lua quota
 limit: lua quota words
 ledger: ledger/redisstore ledger/sqlitestore quota sqlite
 meter: costs quota

@@ -12,7 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 )
 
@@ -51,7 +50,7 @@ func (s *Store) TryCharge(ctx context.Context, c quota.Charge) (quota.Decision, 
 		return quota.Decision{}, false, nil
 	}
 	q := s.charges.Get(groupName(c, limits))
-	o := &queue.Op[charge]{Work: charge{request: c, limits: limits}}
+	o := &quota.Queued[charge]{Work: charge{request: c, limits: limits}}
 	if err := q.Ask(ctx, o, false, func() { q.Send(maxGroup, s.chargeAll) }); err != nil {
 		return quota.Decision{}, true, explain(err)
 	}
@@ -72,7 +71,7 @@ func groupName(c quota.Charge, limits []quota.Limit) string {
 const maxHot = 5
 
 // chargeAll decides a group. Charges that the script leaves stay undecided.
-func (s *Store) chargeAll(ctx context.Context, group []*queue.Op[charge]) {
+func (s *Store) chargeAll(ctx context.Context, group []*quota.Queued[charge]) {
 	first := group[0].Work
 	credential, bucket := first.request.Credential, first.request.Costs[0].Bucket
 	for range maxHot {
@@ -122,7 +121,7 @@ func chargeWrote(cmd *redis.Cmd) bool {
 }
 
 // chargeArgs returns the arguments of charge.lua.
-func chargeArgs(group []*queue.Op[charge], now time.Time) []any {
+func chargeArgs(group []*quota.Queued[charge], now time.Time) []any {
 	limits := group[0].Work.limits
 	numbers := []int64{dayOf(now.UnixMicro()), quota.RetentionFor(limits).Microseconds(),
 		int64(len(limits)), int64(len(group))}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 )
 
@@ -32,10 +31,10 @@ var CodeOfReply = codeOfReply
 // no decision.
 func (s *Store) ChargeTogether(ctx context.Context, all []quota.Charge) (
 	decisions []*quota.Decision, err error) {
-	group := make([]*queue.Op[charge], len(all))
+	group := make([]*quota.Queued[charge], len(all))
 	for i, c := range all {
 		limits, _ := s.plain(c)
-		group[i] = &queue.Op[charge]{Work: charge{request: c, limits: limits}}
+		group[i] = &quota.Queued[charge]{Work: charge{request: c, limits: limits}}
 	}
 	s.chargeAll(ctx, group)
 	decisions = make([]*quota.Decision, len(all))

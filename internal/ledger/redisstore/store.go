@@ -15,7 +15,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/lua"
 )
@@ -32,8 +31,8 @@ type Store struct {
 	holder   string                   // this store's name in locks
 	ahead    atomic.Int64             // last known lead of the server's clock, in µs
 
-	updates queue.Queues[string, work]   // by credential
-	charges queue.Queues[string, charge] // by credential, bucket and limits
+	updates quota.Queues[string, work]   // by credential
+	charges quota.Queues[string, charge] // by credential, bucket and limits
 
 	beforeCommit func() // for tests; nil for none
 

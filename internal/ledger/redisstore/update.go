@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 )
 
@@ -27,7 +26,7 @@ const (
 var errBusy = errors.New("other processes keep changing the bucket")
 
 // operation is a queued operation of one caller.
-type operation = queue.Op[work]
+type operation = quota.Queued[work]
 
 // work is one decision. The caller may leave before it is made.
 type work struct {

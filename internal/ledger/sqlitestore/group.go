@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -15,7 +14,7 @@ import (
 const maxGroup = 256 // operations in one transaction
 
 // operation is a queued operation of one caller.
-type operation = queue.Op[work]
+type operation = quota.Queued[work]
 
 type work struct {
 	do       func(*tx) error // runs again after a rollback
@@ -63,7 +62,7 @@ func (s *Store) update(ctx context.Context, do func(*tx) error) error {
 	o := &operation{Work: work{do: do}}
 	err := s.queue.Ask(ctx, o, true, s.work)
 	switch {
-	case errors.Is(err, queue.ErrClosed):
+	case errors.Is(err, quota.ErrQueueClosed):
 		return fmt.Errorf("%w: %w", quota.ErrUnreachable, err)
 	case err != nil:
 		return inWords(err)

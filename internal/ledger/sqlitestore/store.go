@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"time"
 
-	"quotabudget/internal/ledger/queue"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/sqlite"
 )
@@ -33,7 +32,7 @@ type Store struct {
 	conn    *sql.Conn  // the connection that writes
 	writing statements // prepared on conn
 	reading statements
-	queue   queue.Queue[work]
+	queue   quota.Queue[work]
 	watch   watch
 }
 

@@ -1,4 +1,4 @@
-package queue
+package quota
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type desk struct {
 func atDesk(t *testing.T, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, proceed: make(chan struct{})}
-		first := &Op[string]{Work: "first"}
+		first := &Queued[string]{Work: "first"}
 		go d.Ask(t.Context(), first, true, func() { d.work(first) })
 		synctest.Wait()
 		test(d)
@@ -34,7 +34,7 @@ func atDesk(t *testing.T, test func(d *desk)) {
 }
 
 // work takes the queued operations and answers them, or puts them back.
-func (d *desk) work(first *Op[string]) {
+func (d *desk) work(first *Queued[string]) {
 	if d.First() == first {
 		batch := d.Take(1)
 		<-d.proceed
@@ -55,7 +55,7 @@ func (d *desk) work(first *Op[string]) {
 	d.Answer(batch)
 }
 
-func names(batch []*Op[string]) (all []string) {
+func names(batch []*Queued[string]) (all []string) {
 	for _, o := range batch {
 		all = append(all, o.Work)
 	}
@@ -66,7 +66,7 @@ func names(batch []*Op[string]) (all []string) {
 func (d *desk) ask(ctx context.Context, name string, wait bool) <-chan error {
 	result := make(chan error, 1)
 	go func() {
-		result <- d.Ask(ctx, &Op[string]{Work: name}, wait, func() { d.Error("a second worker") })
+		result <- d.Ask(ctx, &Queued[string]{Work: name}, wait, func() { d.Error("a second worker") })
 	}()
 	synctest.Wait()
 	return result
@@ -118,7 +118,7 @@ func TestLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			atDesk(t, func(d *desk) {
 				ctx, cancel := context.WithCancel(d.Context())
-				var batch []*Op[string]
+				var batch []*Queued[string]
 				result := d.ask(ctx, "own", c.wait)
 				d.ask(d.Context(), "other", false)
 				if c.taken { // by a worker, which is the test here
@@ -146,12 +146,12 @@ func TestAllLeave(t *testing.T) {
 		proceed := make(chan struct{})
 		work := func() {
 			<-proceed
-			q.Send(10, func(context.Context, []*Op[string]) {})
+			q.Send(10, func(context.Context, []*Queued[string]) {})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		result := make(chan error, 2)
-		go func() { result <- q.Ask(ctx, &Op[string]{}, true, work) }()
+		go func() { result <- q.Ask(ctx, &Queued[string]{}, true, work) }()
 		synctest.Wait()
 		cancel()
 		synctest.Wait() // until the operation has left
@@ -160,7 +160,7 @@ func TestAllLeave(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if err := q.Ask(t.Context(), &Op[string]{}, true, work); err != nil {
+		if err := q.Ask(t.Context(), &Queued[string]{}, true, work); err != nil {
 			t.Error(err)
 		}
 		q.Close()
@@ -176,9 +176,9 @@ func TestSend(t *testing.T) {
 			defer cancel()
 			proceed := make(chan struct{})
 			for range n {
-				go q.Ask(ctx, &Op[string]{}, true, func() {
+				go q.Ask(ctx, &Queued[string]{}, true, func() {
 					<-proceed
-					q.Send(10, func(ctx context.Context, batch []*Op[string]) {
+					q.Send(10, func(ctx context.Context, batch []*Queued[string]) {
 						cancel()
 						if ended := ctx.Err() != nil; ended != (n == 1) || len(batch) != n {
 							t.Errorf("%d of %d sent, ended %v", len(batch), n, ended)
@@ -202,7 +202,7 @@ func TestTwoWorkers(t *testing.T) {
 		q := all.Get("a")
 		underWay := make(map[string]chan struct{})
 		var taken []string
-		send := func(_ context.Context, batch []*Op[string]) {
+		send := func(_ context.Context, batch []*Queued[string]) {
 			name := batch[0].Work + "-" + batch[len(batch)-1].Work
 			taken, underWay[name] = append(taken, name), make(chan struct{})
 			<-underWay[name]
@@ -210,7 +210,7 @@ func TestTwoWorkers(t *testing.T) {
 		asked := 0
 		ask := func(n int) {
 			for range n {
-				o := &Op[string]{Work: fmt.Sprint(asked)}
+				o := &Queued[string]{Work: fmt.Sprint(asked)}
 				asked++
 				go q.Ask(t.Context(), o, false, func() { q.Send(12, send) })
 				synctest.Wait()
@@ -257,7 +257,7 @@ func TestClose(t *testing.T) {
 			close(closed)
 		}()
 		synctest.Wait()
-		if err := <-d.ask(d.Context(), "late", false); !errors.Is(err, ErrClosed) {
+		if err := <-d.ask(d.Context(), "late", false); !errors.Is(err, ErrQueueClosed) {
 			d.Errorf("the later caller got %v", err)
 		}
 		if len(result) > 0 {

@@ -1,5 +1,4 @@
-// Package queue batches concurrent calls: one or two goroutines do the work of all queued callers.
-package queue
+package quota
 
 import (
 	"context"
@@ -9,11 +8,11 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned by a closed queue.
-var ErrClosed = errors.New("closed")
+// ErrQueueClosed is returned by a closed queue.
+var ErrQueueClosed = errors.New("closed")
 
-// Op is one caller's operation.
-type Op[W any] struct {
+// Queued is one caller's operation.
+type Queued[W any] struct {
 	Work W // the request and its result; owned by the worker while the operation is taken
 
 	ctx  context.Context
@@ -21,9 +20,10 @@ type Op[W any] struct {
 }
 
 // Context returns the caller's context.
-func (o *Op[W]) Context() context.Context { return o.ctx }
+func (o *Queued[W]) Context() context.Context { return o.ctx }
 
-// Queue holds operations that no worker has taken yet. A worker is a goroutine that runs while
+// Queue batches the concurrent calls of a store: one or two workers do the work of all callers. It
+// holds the operations that no worker has taken yet. A worker is a goroutine that runs while
 // operations are queued. The zero Queue is empty.
 type Queue[W any] struct {
 	// Two allows a second worker once at least eight operations wait, and at least as many as the
@@ -32,7 +32,7 @@ type Queue[W any] struct {
 	Two bool
 
 	mu      sync.Mutex
-	waiting []*Op[W]
+	waiting []*Queued[W]
 	workers int
 	taken   int  // operations in progress
 	closed  bool // refuses new operations
@@ -42,10 +42,10 @@ type Queue[W any] struct {
 // Ask queues o and returns once it is answered. Workers call work, which takes operations and
 // answers them. If ctx ends before o is taken, o leaves the queue. If ctx ends later, Ask still
 // waits for the answer if wait is true. Without an answer, Ask returns ctx's error.
-func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) error {
+func (q *Queue[W]) Ask(ctx context.Context, o *Queued[W], wait bool, work func()) error {
 	o.ctx, o.done = ctx, make(chan struct{})
 	if !q.join(o, work) {
-		return ErrClosed
+		return ErrQueueClosed
 	}
 	select {
 	case <-o.done:
@@ -67,7 +67,7 @@ func (q *Queue[W]) Ask(ctx context.Context, o *Op[W], wait bool, work func()) er
 }
 
 // join puts o at the end of the queue, and starts a worker if needed.
-func (q *Queue[W]) join(o *Op[W], work func()) bool {
+func (q *Queue[W]) join(o *Queued[W], work func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -105,7 +105,7 @@ func (q *Queue[W]) next() bool {
 }
 
 // leave removes o from the queue, unless it was taken.
-func (q *Queue[W]) leave(o *Op[W]) bool {
+func (q *Queue[W]) leave(o *Queued[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(q.waiting, o)
@@ -116,7 +116,7 @@ func (q *Queue[W]) leave(o *Op[W]) bool {
 }
 
 // First returns the first operation in the queue without taking it, or nil if none waits.
-func (q *Queue[W]) First() *Op[W] {
+func (q *Queue[W]) First() *Queued[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
@@ -126,7 +126,7 @@ func (q *Queue[W]) First() *Op[W] {
 }
 
 // Take takes up to max operations from the front of the queue.
-func (q *Queue[W]) Take(max int) []*Op[W] {
+func (q *Queue[W]) Take(max int) []*Queued[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(max, len(q.waiting))
@@ -138,7 +138,7 @@ func (q *Queue[W]) Take(max int) []*Op[W] {
 
 // Send takes operations and passes them to send. The context is the caller's for a single
 // operation. For several it never ends, because each caller may leave.
-func (q *Queue[W]) Send(max int, send func(context.Context, []*Op[W])) {
+func (q *Queue[W]) Send(max int, send func(context.Context, []*Queued[W])) {
 	batch := q.Take(max)
 	if len(batch) == 0 { // all callers have left
 		return
@@ -152,7 +152,7 @@ func (q *Queue[W]) Send(max int, send func(context.Context, []*Op[W])) {
 }
 
 // Answer answers the operations done, and returns those in again to the front of the queue.
-func (q *Queue[W]) Answer(done []*Op[W], again ...*Op[W]) {
+func (q *Queue[W]) Answer(done []*Queued[W], again ...*Queued[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.Insert(q.waiting, 0, again...)

@@ -1,4 +1,4 @@
-package queue
+package quota
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func crowd(t *testing.T, two bool) {
 		largest = 2
 	}
 	var total, workers, counted atomic.Int64
-	add := func(_ context.Context, group []*Op[sum]) {
+	add := func(_ context.Context, group []*Queued[sum]) {
 		for _, o := range group {
 			o.Work.answer = total.Add(o.Work.units)
 			counted.Add(o.Work.units)
@@ -48,7 +48,7 @@ func crowd(t *testing.T, two bool) {
 				if rand.IntN(4) == 0 {
 					go cancel()
 				}
-				o := &Op[sum]{Work: sum{units: int64(1 + caller)}}
+				o := &Queued[sum]{Work: sum{units: int64(1 + caller)}}
 				err := q.Ask(ctx, o, caller%2 == 0, work)
 				cancel()
 				if err != nil {
