@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -93,23 +91,26 @@ func (t *Table) linesOf(ctx context.Context, m Method, body any) (Lines, error) 
 	return t.files(ctx, name)
 }
 
-// ReadFile adds up the lines of the first file in a multipart/form-data body, which it reads to its
+// ReadFile adds up the lines of the only file in a multipart/form-data body, which it reads to its
 // end, one line at a time.
 func (t *Table) ReadFile(method string, h http.Header, body io.Reader) Lines {
 	lines, spec := newLines(), t.methods[method].lines
-	_, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	parts := multipart.NewReader(body, params["boundary"])
-	for range maxParts {
-		part, err := parts.NextPart()
-		if err != nil {
-			lines.Refused = "the request has no file"
-			break
+	var file bool
+	names := map[string]bool{}
+	for part, err := range formParts(h.Get("Content-Type"), body) {
+		switch {
+		case err != nil:
+			lines.Refused = "its request: " + err.Error()
+		case names[part.name] || file && part.file: // servers differ in which of them they keep
+			lines.Refused = fmt.Sprintf("its request repeats %.40q, or has several files", part.name)
+		case part.file:
+			file = true
+			t.readLines(&lines, spec, part)
 		}
-		if part.FileName() == "" {
-			continue
-		}
-		t.readLines(&lines, spec, part)
-		break
+		names[part.name] = true
+	}
+	if !file && lines.Refused == "" {
+		lines.Refused = "the request has no file"
 	}
 	_, _ = io.Copy(io.Discard, body)
 	return lines

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -207,9 +208,14 @@ func TestParseMultipart(t *testing.T) {
 		{formBody("a|"+most, "b|x"), "", "more than 1048576 bytes"},
 		{strings.TrimSuffix(formBody("a|1"), "--b--\r\n"), "", "not multipart"},
 		{`{"a":1}`, "", "not multipart"},
+		{formBody("model; name*=utf-8''x|big"), "", "clear name"},
+		{formBody("model; name*0=x|big"), "", "clear name"},
+		{formBody("model; name=x|big"), "", "clear name"},
+		{formBody("a\r\nContent-Disposition: form-data; name=model|big"), "", "clear name"},
+		{formBody("model\r\nContent-Transfer-Encoding: quoted-printable|=61"), "", "clear name"},
 		{formBody(strings.Fields(strings.Repeat("f;filename=x|1 ", 1001))...), "", "1000 parts"},
 	} {
-		got, err := parseMultipart([]byte(c.body), "b")
+		got, err := parseMultipart("multipart/form-data; boundary=b", []byte(c.body))
 		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%.60q: %v, want %s", c.body, err, c.err)
 		}
@@ -221,8 +227,41 @@ func TestParseMultipart(t *testing.T) {
 			t.Errorf("%.60q is %.100s", c.body, text)
 		}
 	}
-	if _, err := parseMultipart([]byte(formBody("a|1")), ""); err == nil {
-		t.Error("a body without a boundary is read")
+	for _, content := range []string{"multipart/form-data", "multipart/form-data; boundary=",
+		"multipart/form-data; boundary=b; boundary=c", "multipart/form-data; boundary*=utf-8''b",
+		"multipart/form-data; boundary=c; boundary*0=b", `multipart/form-data; boundary="\b"`} {
+		if got, err := parseMultipart(content, []byte(formBody("a|1"))); err == nil {
+			t.Errorf("%s: %v is read", content, got)
+		}
+	}
+}
+
+// TestReadFile: an upload in which servers could find another file has no price.
+func TestReadFile(t *testing.T) {
+	table, err := Shipped().Upstream("openai")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const content = "multipart/form-data; boundary=b"
+	const cheap = `file; filename=a|{"method":"POST","url":"/v1/responses",` +
+		`"body":{"model":"gpt-5-nano","max_output_tokens":1}}`
+	dear := strings.ReplaceAll(cheap, "nano", "pro")
+	hidden := strings.ReplaceAll(formBody(cheap), "--b", "--") // in the preamble, for a server
+	for _, c := range []struct{ content, body, refused string }{
+		{content, formBody("purpose|batch", cheap), ""},
+		{content, formBody(cheap, dear), "several files"},
+		{content, formBody(cheap, strings.Replace(dear, "file", "x", 1)), "several files"},
+		{content, formBody(cheap, strings.Replace(dear, "=a", `=""`, 1)), "several files"},
+		{content, formBody(strings.Replace(dear, "; filename=a", "", 1), cheap), "repeats"},
+		{content, formBody("purpose|batch"), "no file"},
+		{content + "; boundary=c", hidden + formBody(dear), "no boundary"},
+	} {
+		lines := table.ReadFile("openai.files.create", http.Header{"Content-Type": {c.content}},
+			strings.NewReader(c.body))
+		if (lines.Refused == "") != (c.refused == "") ||
+			!strings.Contains(lines.Refused, c.refused) {
+			t.Errorf("%s %.300q: %+v, want %q", c.content, c.body, lines, c.refused)
+		}
 	}
 }
 

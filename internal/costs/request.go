@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,10 +65,11 @@ func parseBody(h http.Header, body []byte) (doc any, err error) {
 	case len(body) > maxBody:
 		return nil, fmt.Errorf("its body has %d bytes: %d at most", len(body), maxBody)
 	}
-	kind, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	content := h.Get("Content-Type")
+	kind, _, _ := mime.ParseMediaType(content)
 	switch kind {
 	case "multipart/form-data":
-		doc, err = parseMultipart(body, params["boundary"])
+		doc, err = parseMultipart(content, body)
 	case "application/x-www-form-urlencoded":
 		doc, err = parseForm(body)
 	default:
@@ -91,27 +94,65 @@ const (
 	maxText  = 1 << 20 // bytes of all fields except files
 )
 
+// formPart is a part of a multipart/form-data body.
+type formPart struct {
+	io.Reader
+	name string
+	file bool
+}
+
+// formParts yields the parts of a multipart/form-data body. It ends with an error at a form that
+// servers read in different ways: with repeated parameters, parameters that RFC 2231 splits or
+// encodes, or a part that some servers unpack.
+func formParts(content string, body io.Reader) iter.Seq2[formPart, error] {
+	return func(yield func(formPart, error) bool) {
+		_, params, err := mime.ParseMediaType(content)
+		if err != nil || params["boundary"] == "" || strings.ContainsAny(content, `*\`) {
+			yield(formPart{}, errors.New("its Content-Type has no boundary, or an unclear one"))
+			return
+		}
+		in := multipart.NewReader(body, params["boundary"])
+		for range maxParts {
+			raw, err := in.NextRawPart()
+			if err == io.EOF {
+				return
+			}
+			if err != nil {
+				yield(formPart{}, errors.New("it is not multipart/form-data"))
+				return
+			}
+			lines := raw.Header["Content-Disposition"]
+			kind, params, _ := mime.ParseMediaType(strings.Join(lines, ", "))
+			encoding := strings.ToLower(raw.Header.Get("Content-Transfer-Encoding"))
+			if kind != "form-data" || params["name"] == "" || len(lines) > 1 ||
+				encodedName.MatchString(lines[0]) ||
+				!slices.Contains([]string{"", "7bit", "8bit", "binary"}, encoding) {
+				yield(formPart{}, errors.New("it has a part without a clear name or encoding"))
+				return
+			}
+			if _, file := params["filename"]; !yield(formPart{raw, params["name"], file}, nil) {
+				return
+			}
+		}
+		yield(formPart{}, fmt.Errorf("it has more than %d parts", maxParts))
+	}
+}
+
+// encodedName matches the parameter name of a part in a form that only some servers read.
+var encodedName = regexp.MustCompile(`(?i);\s*name\s*\*`)
+
 // parseMultipart reads the fields of a multipart/form-data body: numbers, true and false as such,
 // anything else as text. It skips files. A repeated field is an error.
-func parseMultipart(data []byte, boundary string) (map[string]any, error) {
-	if boundary == "" {
-		return nil, errors.New("its Content-Type has no boundary")
-	}
-	in := multipart.NewReader(bytes.NewReader(data), boundary)
+func parseMultipart(content string, body []byte) (map[string]any, error) {
 	all, left := map[string]any{}, maxText
-	for range maxParts {
-		part, err := in.NextPart()
-		if err == io.EOF {
-			return all, nil
-		}
+	for part, err := range formParts(content, bytes.NewReader(body)) {
 		if err != nil {
-			return nil, errors.New("it is not multipart/form-data")
+			return nil, err
 		}
-		name := part.FormName()
-		if _, again := all[name]; again {
-			return nil, fmt.Errorf("its field %.40q appears twice", name)
+		if _, again := all[part.name]; again {
+			return nil, fmt.Errorf("its field %.40q appears twice", part.name)
 		}
-		if part.FileName() != "" {
+		if part.file {
 			continue
 		}
 		text, err := io.ReadAll(io.LimitReader(part, int64(left)+1))
@@ -121,9 +162,9 @@ func parseMultipart(data []byte, boundary string) (map[string]any, error) {
 		if left -= len(text); left < 0 {
 			return nil, fmt.Errorf("its fields have more than %d bytes", maxText)
 		}
-		all[name] = fieldOf(text)
+		all[part.name] = fieldOf(text)
 	}
-	return nil, fmt.Errorf("it has more than %d parts", maxParts)
+	return all, nil
 }
 
 // parseForm reads the fields of an application/x-www-form-urlencoded body like parseMultipart.
