@@ -259,6 +259,8 @@ func TestInterrupted(t *testing.T) {
 			"prog: interrupt signal received\nhint: run it again\n"},
 		{"code", &Coded{Code: 69, Err: fmt.Errorf("get: %w", canceled)}, 69,
 			"prog: get: context canceled\n"},
+		{"joined to nothing", errors.Join(fmt.Errorf("open: %w", canceled), nil), 1,
+			"prog: interrupt signal received\n"},
 		{"joined", errors.Join(canceled, errors.New("disk full")), 1,
 			"prog: context canceled\nprog: disk full\n"},
 	} {

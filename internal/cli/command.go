@@ -51,6 +51,9 @@ func isCanceled(err error) bool {
 	if _, is := err.(*Coded); is || err == nil {
 		return false
 	}
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		return len(joined.Unwrap()) == 1 && isCanceled(joined.Unwrap()[0])
+	}
 	return err == context.Canceled || isCanceled(errors.Unwrap(err))
 }
 

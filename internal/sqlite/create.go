@@ -36,8 +36,8 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	defer func() { // on a full disk, SQLite leaves the log and its index
-		for _, suffix := range []string{"", "-wal", "-shm"} {
+	defer func() { // on a full disk, SQLite leaves its logs
+		for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 			os.Remove(file.Name() + suffix)
 		}
 	}()
@@ -100,22 +100,20 @@ func orphaned(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// fill turns an empty file into one of the kind, in WAL mode and migrated. No other process uses it
-// yet.
+// fill turns an empty file into one of the kind, migrated and in WAL mode. No other process uses it
+// yet. WAL mode comes last: a write-ahead log that is not empty stays behind if closing cannot copy
+// it into the file, because the disk is full or ctx has ended.
 func fill(ctx context.Context, path string, schema Schema, migrations []string) error {
 	write, err := openPool(writeDSN(path), 1)
 	if err != nil {
 		return err
 	}
 	defer write.Close()
-	if err := setWAL(ctx, write); err != nil {
-		return err
-	}
 	tx, err := write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return inTx(tx, func(tx *sql.Tx) error {
+	err = inTx(tx, func(tx *sql.Tx) error {
 		if err := stamp(ctx, tx, schema, 0); err != nil {
 			return err
 		}
@@ -126,6 +124,10 @@ func fill(ctx context.Context, path string, schema Schema, migrations []string) 
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return setWAL(ctx, write)
 }
 
 // shared reports whether dir belongs to a group whose members all write to it: it is setgid and

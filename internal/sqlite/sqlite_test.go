@@ -82,6 +82,22 @@ func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
 	}
 }
 
+// TestInterruptedCreation: wherever a signal ends the creation of a file, the next program can use
+// the path.
+func TestInterruptedCreation(t *testing.T) {
+	dir, interrupted := t.TempDir(), true
+	for after := time.Duration(0); interrupted; after += 20 * time.Microsecond {
+		path := filepath.Join(dir, after.String())
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		db, err := Open(ctx, path, notes())
+		cancel()
+		if interrupted = err != nil; interrupted {
+			db = openAs(t, path, notes())
+		}
+		must(t, db.Close())
+	}
+}
+
 func TestOpenTakesAnyPath(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{
