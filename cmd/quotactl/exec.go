@@ -74,8 +74,7 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		if err != nil {
 			return err
 		}
-		// a signal is passed to the command
-		out, err = j.Run(context.WithoutCancel(ctx))
+		out, err = j.Run(context.WithoutCancel(ctx)) // which passes signals to the command
 		if !errors.Is(err, quota.ErrUnreachable) {
 			defer a.notice(ctx, g, false)
 		}
@@ -100,6 +99,9 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		}
 		return err
 	})
+	if out.Run == "" && ctx.Err() != nil { // a signal came before Run
+		err = context.Cause(ctx)
+	}
 	return out, own(err)
 }
 
@@ -197,7 +199,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 	j.Command = job.Command{Args: args, Env: env, Stdin: os.Stdin, Stdout: os.Stdout,
 		Stderr: os.Stderr}
 	j.Budget, j.Claims, j.Buckets = g.Budget, g.Ledger, g.prices().BucketNames()
-	j.Max.Bucket, j.Signals, j.Log = bucket, job.Notify(), a.Logger()
+	j.Max.Bucket, j.Log = bucket, a.Logger()
 	if j.Settle == job.SettleProxy {
 		quiet := *a // standard error belongs to the command
 		if quiet.LogLevel == "info" {
@@ -209,7 +211,8 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		}
 		j.Prepare = cli.JobProxy(g.cfg, served, g.Ledger, quiet.Logger())
 	}
-	return &j, nil
+	j.Signals = job.Notify()
+	return &j, ctx.Err() // of a signal that Notify did not catch
 }
 
 // held returns the cost to hold before the command starts.

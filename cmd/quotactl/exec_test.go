@@ -265,6 +265,22 @@ func TestExecSignals(t *testing.T) {
 			t.Errorf("%v: %v %s", sig, c.ProcessState, c.Stderr)
 		}
 	}
+	// before the start, while the configuration is being read
+	config := filepath.Join(s.dir, "config")
+	must(t, syscall.Mkfifo(config, 0o600))
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		c := s.begin("exec", "--config", config, "--units", "1", "--", "touch", "early")
+		pipe, err := os.OpenFile(config, os.O_WRONLY, 0)
+		must(t, err)
+		must(t, c.Process.Signal(sig))
+		_, err = pipe.WriteString("credentials: [{name: default}]\n")
+		must(t, errors.Join(err, pipe.Close()))
+		c.Wait()
+		_, err = os.Stat(filepath.Join(s.dir, "early"))
+		if status := c.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != sig || err == nil {
+			t.Errorf("%v before the start: %v %s", sig, c.ProcessState, c.Stderr)
+		}
+	}
 	// killed, too
 	s.want(-1, "", "exec", "--units", "1", "--", "timeout", "-s", "KILL", "0.1", "sleep", "300")
 	s.want(131, "", "exec", "--units", "1", "--", "sh", "-c", "kill -QUIT $$")

@@ -19,6 +19,7 @@ import (
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
 	"quotabudget/internal/costs"
+	"quotabudget/internal/job"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
@@ -33,8 +34,14 @@ func main() {
 		signals = append(signals, os.Interrupt)
 	}
 	// The first signal ends the program in an orderly way; the second ends it at once, as usual.
-	ctx, restore := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, restore)
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, signals...)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		sig := <-caught
+		signal.Stop(caught)
+		cancel(&job.SignalError{Signal: sig.(syscall.Signal)})
+	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
 }
 

@@ -160,7 +160,7 @@ func (e *LostError) Error() string {
 type SignalError struct{ Signal syscall.Signal }
 
 // Error names the signal.
-func (e *SignalError) Error() string { return fmt.Sprintf("%v before the start", e.Signal) }
+func (e *SignalError) Error() string { return fmt.Sprintf("%v signal received", e.Signal) }
 
 // Run runs the command and waits for its end. When ctx ends, Run ends the command. After a
 // DeniedError, StartError, SignalError or an error of Budget.Reserve, the command was not started
