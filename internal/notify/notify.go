@@ -4,6 +4,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -34,6 +35,9 @@ import (
 // A process killed between sending and marking also leaves the lease, so the notification is sent
 // again, with the same ID. If sending fails, the lease lapses, and a later look retries. If only
 // the marking fails, later looks of the process renew the lease and mark the claim.
+//
+// A target that refuses an event still gets the others. One that cannot be reached gets none for a
+// while.
 type Notifier struct {
 	Source  func() report.Source // returns the configuration in force
 	Environ []string             // environment of commands
@@ -42,7 +46,7 @@ type Notifier struct {
 	holder string
 	level  slog.Level // level of the "notification sent" line
 	mu     sync.Mutex
-	pauses map[string]*pause   // by target that failed
+	pauses map[string]*pause   // by target that failed, or claim of an event that was refused
 	missed map[string][]missed // by credential; those of the last hour
 	// unmarked maps the claims of events that were sent but could not be marked to the time until
 	// which the events must not be sent again.
@@ -54,7 +58,7 @@ type missed struct {
 	text string
 }
 
-// pause delays the next attempt at a target that failed.
+// pause delays the next attempt after a failure.
 type pause struct {
 	until time.Time
 	waits *backoff.ExponentialBackOff
@@ -68,6 +72,7 @@ const (
 	doneTime  = 5 * time.Second  // of marking an event as sent
 	tries     = 3                // attempts per notification and look
 	perLook   = 10               // notifications per target and look
+	maxPause  = time.Hour        // between attempts
 	maxMissed = 20               // lanes listed
 	afterwork = 5 * time.Second  // of Notice
 )
@@ -113,7 +118,7 @@ func (n *Notifier) Look(ctx context.Context, limit time.Duration, quick bool) {
 	if !src.Config.Notify.Set() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not sent within %s", limit))
 	defer cancel()
 	n.mark(ctx, src.Ledger)
 	all, err := events(ctx, src, quick)
@@ -129,11 +134,22 @@ func (n *Notifier) Look(ctx context.Context, limit time.Duration, quick bool) {
 }
 
 func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, all []Event) {
-	for count := 0; len(all) > 0 && count < perLook && ctx.Err() == nil && !n.paused(t); all = all[1:] {
-		tried, err := n.send(ctx, claims, t, all[0])
-		if tried {
+	count := 0
+	for _, e := range all {
+		if count == perLook || ctx.Err() != nil || n.paused(t.name) {
+			return
+		}
+		what := e.Credential + "/" + e.claim(t.name)
+		if n.paused(what) {
+			continue
+		}
+		if tried, err := n.send(ctx, claims, t, e); tried {
 			count++
-			n.tried(t, err)
+			_, refused := errors.AsType[*refusedError](err)
+			if err != nil && !refused {
+				what = t.name
+			}
+			n.tried(t, what, err)
 		}
 	}
 }
@@ -241,27 +257,33 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 	return err
 }
 
-func (n *Notifier) paused(t target) bool {
+func (n *Notifier) paused(what string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.pauses[t.name]
+	p := n.pauses[what]
 	return p != nil && time.Now().Before(p.until)
 }
 
-// tried records whether a target accepted a notification. The pause after a failure doubles from
-// one minute to one hour.
-func (n *Notifier) tried(t target, err error) {
+// tried records whether a target accepted a notification; what is the target or event that failed.
+// The pause after a failure doubles from one minute to one hour.
+func (n *Notifier) tried(t target, what string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if err == nil {
+	maps.DeleteFunc(n.pauses, func(_ string, p *pause) bool {
+		return time.Since(p.until) > maxPause // of an event that has ended
+	})
+	if what != t.name {
 		delete(n.pauses, t.name)
+	}
+	if err == nil {
+		delete(n.pauses, what)
 		return
 	}
-	p := n.pauses[t.name]
+	p := n.pauses[what]
 	if p == nil {
 		p = &pause{waits: &backoff.ExponentialBackOff{InitialInterval: lease,
-			RandomizationFactor: 0.1, Multiplier: 2, MaxInterval: time.Hour}}
-		n.pauses[t.name] = p
+			RandomizationFactor: 0.1, Multiplier: 2, MaxInterval: maxPause}}
+		n.pauses[what] = p
 	}
 	wait := p.waits.NextBackOff()
 	p.until = time.Now().Add(wait)

@@ -69,7 +69,7 @@ func TestReceiverFails(t *testing.T) {
 		}}, 1, "write the address that it redirects to"},
 		"refused": {[]http.HandlerFunc{answer(401)}, 1, "check url and secret"},
 		"hangs": {[]http.HandlerFunc{
-			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, 1, "deadline"},
+			func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}, 1, "not sent within 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, true, "  at: [80%]")
@@ -94,6 +94,30 @@ func TestReceiverFails(t *testing.T) {
 				t.Errorf("IDs %q", e.ids)
 			}
 		})
+	}
+}
+
+// TestEventIsRefused: a target that refuses an event gets the others. A look soon after does not send
+// the event again.
+func TestEventIsRefused(t *testing.T) {
+	t.Parallel()
+	for status, requests := range map[int]int{400: 2, 500: 4} {
+		out := filepath.Join(t.TempDir(), "out")
+		e := newEnv(t, true, "  at: [80%]\n  on: [suspended]\n"+
+			"  command: [sh, -c, 'grep suspended >> "+out+"']")
+		e.answers = []http.HandlerFunc{answer(status), answer(status), answer(status)}[:requests-1]
+		e.spend(80)
+		must(t, e.ledger.Suspend(t.Context(), quota.Suspension{Credential: "key1",
+			Bucket: "default", Until: time.Now().Add(2 * time.Hour)}))
+		n := e.host()
+		n.Look(t.Context(), look, true)
+		e.redis.SetNow(t, time.Now().Add(61*time.Second))
+		n.Look(t.Context(), look, true)
+		e.sent("suspended until")
+		text, err := os.ReadFile(out)
+		if err != nil || e.requests() != requests || strings.Count(string(text), "\n") != 1 {
+			t.Errorf("%d requests, want %d; the command got %s", e.requests(), requests, text)
+		}
 	}
 }
 

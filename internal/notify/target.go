@@ -117,11 +117,16 @@ func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 		return answer, backoff.Permanent(fmt.Errorf("%s redirects (%s): write the address that it "+
 			"redirects to", r.URL.Host, response.Status))
 	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
-		return answer, backoff.Permanent(fmt.Errorf("%s responds with %s: check url and secret",
-			r.URL.Host, answer))
+		return answer, backoff.Permanent(&refusedError{fmt.Errorf("%s responds with %s: check url "+
+			"and secret", r.URL.Host, answer)})
+	case code == http.StatusInternalServerError:
+		return answer, &refusedError{fmt.Errorf("%s responds with %s", r.URL.Host, answer)}
 	}
 	return answer, fmt.Errorf("%s responds with %s", r.URL.Host, answer)
 }
+
+// refusedError reports that a target was reached but refused an event. It may accept others.
+type refusedError struct{ error }
 
 var errSlow = fmt.Errorf("no response within %s", attemptTime)
 
@@ -207,7 +212,11 @@ func run(ctx context.Context, args, environ []string, input []byte) (string, err
 	}
 	text := words.Clip(words.Plain(strings.TrimSpace(string(out))))
 	if err != nil {
+		_, refused := errors.AsType[*exec.ExitError](err)
 		err = errors.New(strings.TrimSuffix(fmt.Sprintf("%s: %v: %s", args[0], err, text), ": "))
+		if refused {
+			err = &refusedError{err}
+		}
 	}
 	return text, err
 }
