@@ -66,6 +66,8 @@ func TestAmbiguousForm(t *testing.T) {
 		"GET" + videos + "Authorization: Bearer a|Authorization: Bearer b||": 400,
 		"GET" + videos + "Authorization: Basic YTpi||":                       400,
 		"GET" + videos + override + "DELETE||":                               400,
+		"GET" + videos + "X-HTTP-Method: DELETE||":                           400,
+		"GET" + videos + "X-Method-Override: DELETE||":                       400,
 		"GET" + videos + length + "2||{}":                                    400,
 		"GET" + videos + chunked + "|0||":                                    400,
 		"DELETE" + videos + length + "2||{}":                                 400,
@@ -96,7 +98,8 @@ func TestAmbiguousForm(t *testing.T) {
 		/youtube/v3/captions/%zz
 		/youtube/v3/videos?a=1;b=2 /youtube/v3/videos?part=%zz /youtube/v3/videos?key=a&part=%zz
 		/youtube/v3/videos?access_token=a /youtube/v3/videos?userProject=a
-		/youtube/v3/videos?%24userProject=a`) {
+		/youtube/v3/videos?%24userProject=a /youtube/v3/videos?$httpMethod=DELETE
+		/youtube/v3/videos?%24httpHeaders=X-Goog-FieldMask%3A%2A`) {
 		requests["GET "+target+" HTTP/1.1|HOST||"] = 400
 	}
 	for request, want := range requests {

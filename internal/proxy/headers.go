@@ -31,6 +31,8 @@ func (x *exchange) checkForm() error {
 		return ambiguous("Connection names other headers: remove them from it")
 	case len(r.Trailer) > 0:
 		return ambiguous("trailers are not forwarded")
+	case len(r.Header["X-Http-Method"])+len(r.Header["X-Method-Override"]) > 0:
+		return ambiguous("X-HTTP-Method and X-Method-Override are not forwarded")
 	case len(r.Header.Values("X-Goog-User-Project")) > 0:
 		return ambiguous("X-Goog-User-Project bills another project: leave it out")
 	}
@@ -84,9 +86,14 @@ func (x *exchange) checkAuthorization() error {
 		"authorization is not forwarded", "%s", why)
 }
 
-// checkParameters refuses a query with an OAuth token, or with a project to bill instead of the
-// key's.
+// checkParameters refuses a query with an OAuth token, with a project to bill instead of the key's,
+// or with a verb or headers, which Google reads in place of the request's.
 func (u *Upstream) checkParameters(query url.Values) error {
+	for _, name := range []string{"$httpMethod", "$httpHeaders"} {
+		if query.Has(name) {
+			return ambiguous("the parameter %s changes the request: leave it out", name)
+		}
+	}
 	if query.Has("userProject") || query.Has("$userProject") {
 		return ambiguous("the parameter userProject bills another project: leave it out")
 	}
