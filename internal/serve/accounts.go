@@ -85,9 +85,12 @@ func (a *account) Name() string {
 	return name
 }
 
-// Busy reports whether units of the bucket are spent, held or missing.
+// Busy reports whether units of the bucket are spent, held or missing. Units of yesterday count as
+// long as one of its limits counts them.
 func (a *account) Busy() bool {
-	return len(a.Spenders) > 0 || a.Held > 0 || a.Main.Used > 0 || a.Grade() != "good"
+	used := func(l quota.LimitUsage) bool { return l.Used > 0 }
+	return len(a.Spenders) > 0 || a.Held > 0 || slices.ContainsFunc(a.Limits, used) ||
+		a.Grade() != "good"
 }
 
 // Calendar reports whether the main limit follows the calendar or a reset that the upstream

@@ -18,7 +18,7 @@ func TestBoard(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	now := time.Now()
 	s.store("US", "run1", now.Add(-3*time.Minute), named("a", "First", 1))
-	b.charge(now.Add(-3*time.Minute), "youtube.videos.list", 4, "job=trending region=US")
+	b.charge(now.Add(-time.Second), "youtube.videos.list", 4, "job=trending region=US") // of today
 	page := s.shows("/", 200, "Every bucket lasts to its reset", "9,496 of 9,500 units left",
 		"trending US 4", "As a table", "Untouched search_list 95 of 95",
 		"US 3 min ago complete next", "GB – not fetched yet", "Next ticks", "trending in")
@@ -28,6 +28,19 @@ func TestBoard(t *testing.T) {
 		`href="/log"`, `href="/plan"`} {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestBoard_Untouched: after a reset, a bucket is not untouched while another limit still counts
+// units of it.
+func TestBoard_Untouched(t *testing.T) {
+	for used, busy := range map[int64]bool{0: false, 4: true} {
+		day := quota.LimitUsage{}
+		a := &account{Main: day}
+		a.Limits = []quota.LimitUsage{day, {Used: used}}
+		if a.Busy() != busy {
+			t.Errorf("%d used of the second limit: busy %v", used, !busy)
 		}
 	}
 }
