@@ -231,9 +231,10 @@ func (q *Quote) learn(h holding, bucket string, certain int64, learned Learned) 
 
 // keep drops the variables that are only needed while the request is priced.
 func (q *Quote) keep() {
-	held := map[string]float64{}
+	held, most := map[string]float64{}, map[string]float64{}
 	for _, c := range q.Costs {
-		held[quota.WholeOf(c.Bucket)] = float64(c.Units)
+		whole := quota.WholeOf(c.Bucket)
+		held[whole], most[whole] = float64(c.Units), float64(max(c.Units, c.Most))
 	}
 	for name := range quantiles {
 		delete(q.env, name)
@@ -244,7 +245,7 @@ func (q *Quote) keep() {
 	for _, name := range []string{"body", "count", "header", "lines"} {
 		delete(q.env, name)
 	}
-	q.env["held"] = held
+	q.env["held"], q.env["most"] = held, most
 }
 
 // priced names the facts of the request in a form that fits into a label. A digest replaces facts

@@ -216,6 +216,39 @@ func TestEstimateAndWorstCase(t *testing.T) {
 	}
 }
 
+// TestTimedOut: a call that timed out at a gateway is charged its maximum, although less was held.
+func TestTimedOut(t *testing.T) {
+	little := func(string, string, int) (int64, bool) { return 1, true }
+	for upstream, c := range map[string]struct{ target, body string }{
+		"anthropic":    {"POST /v1/messages", `{"model":"claude-haiku-4-5","max_tokens":900}`},
+		"azure-openai": {"POST /openai/deployments/gpt-5/chat/completions", `{}`},
+		"bedrock":      {"POST /model/amazon.nova-pro-v1:0/converse", `{}`},
+		"gemini":       {"POST /v1beta/models/gemini-2.5-flash:generateContent", `{}`},
+		"mistral":      {"POST /v1/chat/completions", `{"model":"mistral-large-latest"}`},
+		"openai":       {"POST /v1/chat/completions", `{"model":"gpt-5","messages":[]}`},
+		"openrouter":   {"POST /api/v1/chat/completions", `{"model":"openai/gpt-4o"}`},
+		"shopify":      {"POST /admin/api/2026-10/graphql.json", `{"query":"{shop{name}}"}`},
+	} {
+		r := call(t, c.target, c.body)
+		table := shipped(t, upstream)
+		method, err := table.Method(r)
+		must(t, err)
+		q, err := table.Quote(method, r, []byte(c.body), little)
+		must(t, err)
+		settled := q.Observe(http.StatusRequestTimeout, http.Header{}).Close().Costs
+		estimated := false
+		for i, held := range q.Costs {
+			estimated = estimated || held.Most > 0
+			if settled[i].Units != max(held.Units, held.Most) {
+				t.Errorf("%s: %s, settled as %s", upstream, quoted(q.Costs), quoted(settled))
+			}
+		}
+		if !estimated {
+			t.Errorf("%s: nothing is estimated: %s", upstream, quoted(q.Costs))
+		}
+	}
+}
+
 // TestPartNames: a fact of a request becomes a valid name of a part.
 func TestPartNames(t *testing.T) {
 	table := all(t)

@@ -19,7 +19,8 @@ import (
 // status below 300 without a rule. Conditions on the request are false here.
 func (t *Table) Refusal(status int, h http.Header, body []byte) *Refusal {
 	env := variables{dayVariable: t.Day(), methodFact: "", "query": map[string]string{},
-		"path": map[string]string{}, "held": map[string]float64{}, "usage": nil}
+		"path": map[string]string{}, "held": map[string]float64{}, "most": map[string]float64{},
+		"usage": nil}
 	for _, f := range t.facts {
 		env[f.name] = ""
 	}

@@ -86,8 +86,9 @@ func (s scope) types() types.Map {
 		}
 		fallthrough
 	case scopeAnswer:
+		units := types.TypeOf(map[string]float64{})
 		maps.Copy(env, types.Map{"answer": types.Any, "usage": types.Any, "status": types.Int,
-			"answer_bytes": types.Int, "held": types.TypeOf(map[string]float64{})})
+			"answer_bytes": types.Int, "held": units, "most": units})
 	}
 	return env
 }
