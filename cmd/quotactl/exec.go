@@ -227,8 +227,9 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 			}
 			buckets = nil
 			for _, l := range limits {
-				if !slices.Contains(buckets, l.Bucket) && !quota.IsLabelBucket(l.Bucket) {
-					buckets = append(buckets, l.Bucket)
+				whole, _, _ := strings.Cut(l.Bucket, "@") // without a label
+				if !slices.Contains(buckets, whole) {
+					buckets = append(buckets, whole)
 				}
 			}
 		}

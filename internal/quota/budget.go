@@ -384,9 +384,12 @@ func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 }
 
 // Buckets returns the buckets that have a limit, in the order of the limits.
-func (b *Budget) Buckets() []string {
-	var buckets []string
-	for _, l := range b.Limits {
+func (b *Budget) Buckets() (buckets []string) {
+	limits := slices.Clip(b.Limits)
+	for _, l := range b.PerLabel {
+		limits = append(limits, l.Limit)
+	}
+	for _, l := range limits {
 		if !slices.Contains(buckets, l.Bucket) {
 			buckets = append(buckets, l.Bucket)
 		}
