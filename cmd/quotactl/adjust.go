@@ -122,15 +122,15 @@ func (a *app) adjusted(q quota.Adjust, d quota.Decision, p phrasing) error {
 		"entry", words.OrNull(d.Entry), "by", q.Labels[quota.LabelBy],
 		"reason", q.Labels[quota.LabelReason]}
 	return a.Print(out.NonEmpty("replayed", d.Replayed, "dry_run", q.DryRun), func(s cli.Screen) {
-		verb, units := "added ", q.Units
+		verb, would, units := "added ", "add ", q.Units
 		if units < 0 {
-			verb, units = "taken off: ", -units
+			verb, would, units = "taken off: ", "take off ", -units
 		}
 		switch {
 		case d.Replayed:
 			verb = "already done with this key: " + verb
 		case q.DryRun:
-			verb = "dry run, nothing changed; it would be " + verb
+			verb = "dry run, nothing changed; it would " + would
 		}
 		text := verb + p.inWords(map[string]int64{q.Bucket: units})
 		if d.Entry != "" {

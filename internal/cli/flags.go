@@ -31,6 +31,8 @@ type Common struct {
 	Credential string // "" for the only one
 	Color      string // auto, always or never
 	UTC        bool   // show times only in UTC
+
+	warned bool // of an empty configuration file
 }
 
 // Bind adds the flags, and the command version, to the root command.
@@ -144,7 +146,9 @@ func (c *choice) Set(word string) error {
 // which may be truncated, or the output of a failed program.
 func (c *Common) Load(ctx context.Context) (*config.Config, error) {
 	cfg, err := c.Search().Load(ctx)
-	if err == nil && cfg.Empty && cfg.File != os.DevNull { // naming the null device is deliberate
+	// naming the null device is deliberate
+	if err == nil && cfg.Empty && cfg.File != os.DevNull && !c.warned {
+		c.warned = true
 		c.Logger().Warn("the configuration file is empty; using the defaults", "file",
 			cfg.File)
 	}

@@ -26,6 +26,14 @@ var schemas = sync.OnceValue(func() (s struct{ list, front *grammar.Schema }) {
 			_, err := quota.ParseWindow(text, "")
 			return err
 		},
+		"day": func(text string) error {
+			_, month := time.Parse("2006-01", text)
+			_, day := time.Parse(time.DateOnly, text)
+			if month == nil || day == nil {
+				return nil
+			}
+			return errors.New("must be a day such as 2026-06-01 or a month such as 2026-11")
+		},
 		"route": checkRoute,
 		"ttl":   grammar.Duration(time.Second, 24*time.Hour),
 		"until": checkUntil,

@@ -75,7 +75,7 @@ func (c Command) prepared(path string, args, env []string, extra []*os.File) *ex
 // from one that cannot be run.
 func (c Command) find() (string, error) {
 	name := c.Args[0]
-	if strings.Contains(name, "/") {
+	if name == "" || strings.Contains(name, "/") {
 		return name, c.check(name)
 	}
 	failure := &StartError{notFound, fmt.Errorf("%s: command not found", name)}
@@ -105,7 +105,7 @@ func (c Command) check(path string) error {
 	info, err := os.Stat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return &StartError{notFound, fmt.Errorf("%s: no such file", path)}
+		return &StartError{notFound, fmt.Errorf("%s: no such file", cmp.Or(path, `""`))}
 	case err != nil:
 		return &StartError{cannotRun, fmt.Errorf("%s: %w", path, cause(err))}
 	case info.IsDir():

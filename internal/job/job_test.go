@@ -105,7 +105,7 @@ func TestNotStarted(t *testing.T) {
 	for _, c := range []struct {
 		program string
 		code    int
-	}{{"no-such-program", 127}, {dir + "/none", 127}, {plain + "/x", 127}, {plain, 126},
+	}{{"no-such-program", 127}, {"", 127}, {dir + "/none", 127}, {plain + "/x", 127}, {plain, 126},
 		{dir, 126}, {"plain", 126}} {
 		j := b.job("")
 		j.Command.Args, j.Command.Env = []string{c.program}, []string{"PATH=/nowhere:" + dir}

@@ -59,7 +59,8 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	number := func(name string) (int64, error) {
 		n, err := strconv.ParseInt(values[name], 10, 64)
 		if err != nil || n < 0 || n > quota.MaxUnits {
-			return 0, fmt.Errorf("%s=%.40s: must be a whole number", name, values[name])
+			return 0, fmt.Errorf("%s=%.40s: must be a whole number up to %d", name, values[name],
+				int64(quota.MaxUnits))
 		}
 		return n, nil
 	}
