@@ -59,6 +59,10 @@ func TestPricesOfRequests(t *testing.T) {
 		{"x", "POST /2/tweets", `{"text":"hi"}`,
 			"requests/x.tweets.create 1, money 15000 to 200000"},
 
+		{"openai", "POST /v1/completions", `{"model":"gpt-3.5-turbo-instruct",` +
+			`"prompt":["a","b","c"],"max_tokens":1000}`, "tokens/gpt-3.5-turbo-instruct 4075, "},
+		{"openrouter", "POST /api/v1/chat/completions", `{"model":"openai/gpt-4o-mini",` +
+			`"models":["openai/o1-pro"],"max_tokens":1000}`, ", money 761250"},
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
 			`"input":[{"type":"item_reference","id":"msg_1"}]}`, " 1047592, "},
 		{"openai", "POST /v1/responses", `{"model":"gpt-4.1","max_output_tokens":16,` +
