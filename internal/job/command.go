@@ -143,7 +143,7 @@ func (c *child) signal(sig syscall.Signal) {
 }
 
 // wait passes signals on until the command ends. When ctx ends or the timeout has passed, it ends
-// the command with SIGTERM, and with SIGKILL after the grace period.
+// the command with SIGTERM, and with SIGKILL after the grace period: a group, all of it.
 func (c *child) wait(ctx context.Context, r *run) {
 	go func() { c.ended <- c.cmd.Wait() }()
 	var timeout, kill <-chan time.Time
@@ -161,6 +161,14 @@ func (c *child) wait(ctx context.Context, r *run) {
 		select {
 		case <-c.ended:
 			c.result(&r.out)
+			for kill != nil && c.group && syscall.Kill(-c.cmd.Process.Pid, 0) == nil {
+				select {
+				case <-kill:
+					c.signal(syscall.SIGKILL)
+					kill = nil
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
 			return
 		case sig := <-r.Signals:
 			c.pass(sig)
@@ -174,6 +182,7 @@ func (c *child) wait(ctx context.Context, r *run) {
 			end()
 		case <-kill:
 			c.signal(syscall.SIGKILL)
+			kill = nil
 		}
 	}
 }

@@ -136,6 +136,25 @@ func TestTimeout(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	b.wantSpent("default", 4) // it had been at work
+
+	// a child that ignores SIGTERM outlives a command that does not
+	j.Command.Args[2] = "(trap '' TERM; while :; do sleep 0.05; done) & echo $! > pid; exec sleep 300"
+	j.Command.Dir, j.Command.Stderr = t.TempDir(), nil
+	if out := b.run(j); !out.Timeout || out.Signal != syscall.SIGTERM {
+		t.Errorf("%+v", out)
+	}
+	pid, err := os.ReadFile(filepath.Join(j.Command.Dir, "pid"))
+	must(t, err)
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		if err != nil || strings.Contains(string(state), ") Z ") {
+			return
+		}
+		if time.Now().After(end) {
+			must(t, kill(string(pid)))
+			t.Fatal("it is still running")
+		}
+	}
 }
 
 func kill(pid string) error {
