@@ -27,7 +27,7 @@ func (a *app) exec() *cobra.Command {
 	f := execFlags{job: job.Job{TTL: 10 * time.Minute, Settle: job.SettleAll,
 		Lapse: quota.LapseCharge}}
 	c := a.Command("exec", func(c *cobra.Command, args []string) error {
-		f.methods, f.buckets = c.Flags().Changed("method"), c.Flags().Changed("bucket")
+		f.buckets = c.Flags().Changed("bucket")
 		if err := f.check(c.Flags().Changed); err != nil {
 			return own(err)
 		}
@@ -252,9 +252,9 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 
 // execFlags holds the part of a job that flags describe, and how to find its hold.
 type execFlags struct {
-	job              job.Job
-	learned, quiet   bool
-	methods, buckets bool // given
+	job            job.Job
+	learned, quiet bool
+	buckets        bool // --bucket was given
 }
 
 func (f *execFlags) check(changed func(string) bool) error {
@@ -280,5 +280,5 @@ func (f *execFlags) check(changed func(string) bool) error {
 	case len(f.job.Key) > 200 || len(f.job.Lock) > 200:
 		return cli.Usagef("--id and --lock: at most 200 bytes")
 	}
-	return nil
+	return cmp.Or(quota.CheckText("--id", f.job.Key), quota.CheckText("--lock", f.job.Lock))
 }

@@ -101,9 +101,6 @@ type Outcome struct {
 	Denied    int // requests of the command that Max denied
 }
 
-// OK reports whether the command succeeded, now or in an earlier run with the key.
-func (o Outcome) OK() bool { return o.Done || o.Started && o.Code == 0 }
-
 // Reasons to deny a run, other than units.
 const (
 	DeniedKey  = "key"  // a run with the same key is under way
@@ -170,7 +167,7 @@ func (j *Job) Run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer func() { r.leases.end(r.out.OK()) }()
+	defer func() { r.leases.end(r.out.Done || r.out.Started && r.out.Code == 0) }()
 	ctx, stop := r.untilSignal(ctx)
 	err = r.take(ctx)
 	err = errors.Join(err, stop())
