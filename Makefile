@@ -41,7 +41,7 @@ fuzz:
 ## and the limiter's script
 interop: tools
 	@scripts/install-interop
-	$(GO) test -tags interop -count 1 ./interop
+	$(GO) test -tags interop -count 1 -parallel 6 ./interop # most of its clients wait
 
 ## browser: install Chromium and axe-core, and test the pages; screenshots are in bin/screens
 browser:

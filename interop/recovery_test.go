@@ -40,6 +40,16 @@ func TestRecovery(t *testing.T) {
 	in := yaml.NewDecoder(file)
 	in.KnownFields(true)
 	must(t, in.Decode(&scenarios))
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			playAll(t, language, scenarios)
+		})
+	}
+}
+
+// playAll plays the scenarios with one client, on a ledger of its own.
+func playAll(t *testing.T, language string, scenarios []scenario) {
 	redis := newReplicated(t)
 	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",
 		"it a-token-of-some-length charge\n")
@@ -47,27 +57,24 @@ func TestRecovery(t *testing.T) {
 	f := newFaulty(t, s, redis)
 	var used, held int
 	for _, c := range scenarios {
-		for _, language := range languages {
-			journal := filepath.Join(t.TempDir(), "journal")
-			f.begin(t, c)
-			if got := f.play(t, language, journal, strings.Fields(c.Steps)...); got != c.Words {
-				t.Errorf("%s: %s: %q, want %q", language, c.Name, got, c.Words)
+		journal := filepath.Join(t.TempDir(), "journal")
+		f.begin(t, c)
+		if got := f.play(t, language, journal, strings.Fields(c.Steps)...); got != c.Words {
+			t.Errorf("%s: %q, want %q", c.Name, got, c.Words)
+		}
+		f.end(t)
+		if c.Next != "" {
+			got := f.play(t, language, journal, "replay")
+			for c.Fault == "away" && got == "failed" { // until the server has reconnected
+				got = f.play(t, language, journal, "replay")
 			}
-			f.end(t)
-			if c.Next != "" {
-				got := f.play(t, language, journal, "replay")
-				for c.Fault == "away" && got == "failed" { // until the server has reconnected
-					got = f.play(t, language, journal, "replay")
-				}
-				if text, err := os.ReadFile(journal); got != c.Next || len(text) > 0 {
-					t.Errorf("%s: %s: replay: %q; the journal is %q, %v", language, c.Name, got, text, err)
-				}
+			if text, err := os.ReadFile(journal); got != c.Next || len(text) > 0 {
+				t.Errorf("%s: replay: %q; the journal is %q, %v", c.Name, got, text, err)
 			}
-			used, held = used+c.Used, held+c.Held
-			if u, h := s.used(t); u != used || h != held {
-				t.Fatalf("%s: %s: %d units are used and %d held, want %d and %d", language, c.Name, u, h,
-					used, held)
-			}
+		}
+		used, held = used+c.Used, held+c.Held
+		if u, h := s.used(t); u != used || h != held {
+			t.Fatalf("%s: %d units are used and %d held, want %d and %d", c.Name, u, h, used, held)
 		}
 	}
 }
@@ -173,7 +180,7 @@ func (f *faulty) play(t *testing.T, language, journal string, steps ...string) s
 	f.mu.Unlock()
 	words, err := p.words()
 	if killed := f.now.Fault == "client" || f.now.Fault == "booked"; err != nil && !killed {
-		t.Errorf("%s: %s: %v", language, f.now.Name, err)
+		t.Errorf("%s: %v", f.now.Name, err)
 	}
 	return words
 }
