@@ -83,8 +83,9 @@ func (x *exchange) refuse(err error) {
 			f.Detail += "; " + room + "; " + remedy
 		}
 	}
-	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK {
-		h.Set("X-Should-Retry", "false") // a retry cannot succeed
+	// a retry cannot succeed, unless a call in flight takes less than is held for it
+	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK && x.up.Open() == 0 {
+		h.Set("X-Should-Retry", "false")
 	}
 	x.w.WriteHeader(f.Status)
 	json.NewEncoder(x.w).Encode(f.document(x.charged(), x.proxy.asGoogle(x.up)))

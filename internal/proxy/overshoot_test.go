@@ -54,6 +54,29 @@ func (s *slow) answerOne(nth int, units int64) {
 	one <- units
 }
 
+// TestRetryWhileCallsEnd: libraries may retry a denied call while another is in flight, because that
+// call may free units long before Retry-After.
+func TestRetryWhileCallsEnd(t *testing.T) {
+	t.Parallel()
+	api := new(slow)
+	m := meteredOn(t, metertest.File(t), []quota.Limit{{Bucket: "requests", Units: 1,
+		Window: quota.Window{Concurrent: true}}}, answering(api.ServeHTTP))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.ask(t, chatPath, chat(1, 1))
+	}()
+	await(t, func() bool { return api.inFlight() == 1 })
+	resp, err := m.post(t.Context(), chatPath, chat(2, 1))
+	must(t, err)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("X-Should-Retry") != "" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	api.answerOne(0, 1)
+	<-ended
+}
+
 // TestBoundOnOvershoot: calls begin while others are in flight, and end in any order, with less or
 // more than their holds. The bill never exceeds the limit plus the bound that status prints: the
 // most that the calls in flight can take beyond their holds.
