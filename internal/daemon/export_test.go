@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"slices"
+	"time"
 
 	"quotabudget/internal/share"
 )
@@ -22,4 +23,13 @@ func (c *Config) Shares(ctx context.Context, credential string) ([]share.Share, 
 	}
 	shares, _ := book.Shares(s.at.UnixMicro(), s.left)
 	return shares, nil
+}
+
+// Ahead makes each lane's ticks done up to d from now, as if they had run while the clock was ahead.
+func (d *Daemon) Ahead(by time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lanes {
+		l.until = time.Now().Add(by)
+	}
 }

@@ -198,8 +198,17 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	}
 	for ticks.Err() == nil {
 		l.refresh()
+		if now := time.Now(); l.until.Sub(now.Round(0)) > turnedBack {
+			l.d.Log.Warn("the clock was turned back: the lane no longer waits for it",
+				"lane", l.Name(), "until", l.until)
+			l.reach(now)
+		}
 		tick := l.Next(l.until)
 		at := tick.At
+		if time.Until(at) > lookAgain {
+			quota.Pause(ticks, lookAgain)
+			continue
+		}
 		if jitter := l.policy().Jitter; jitter > 0 && time.Until(at) > 0 {
 			at = at.Add(rand.N(jitter))
 		}
@@ -283,6 +292,10 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 
 // lookAgain is the interval at which a pause checks the clock.
 const lookAgain = 30 * time.Second
+
+// turnedBack is how far in the future a lane's last tick must be for the lane to forget it. It ran
+// while the clock was ahead, and the lane would wait until the clock is there again.
+const turnedBack = 15 * time.Minute
 
 // pauseUntil waits until the clock reaches at. It returns false if ctx ends first. A timer alone
 // could be hours late: it stops while the machine sleeps, and ignores changes of the clock.

@@ -111,6 +111,7 @@ type proc struct {
 	config  *daemon.Config
 	sweep   *daemon.Sweep // work of the process's lanes
 	metrics *daemon.Metrics
+	daemon  *daemon.Daemon
 	handler http.Handler
 	mute    atomic.Bool // its claims do not reach the ledger
 	doomed  atomic.Bool // is killed when it marks a tick done
@@ -167,7 +168,7 @@ func (p *proc) start() *proc {
 	d := &daemon.Daemon{Config: p.config, Reload: p.reload, Load: p.load,
 		Holder: quota.NewID(time.Now()),
 		Log:    slog.New(slog.NewTextHandler(p, nil)), Metrics: p.metrics, Missed: p.addMissed}
-	p.handler = d.Handler()
+	p.daemon, p.handler = d, d.Handler()
 	go func() {
 		defer close(p.ended)
 		p.ended <- d.Run(ctx)

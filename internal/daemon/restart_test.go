@@ -363,3 +363,24 @@ func TestMissedTicks(t *testing.T) {
 		expect(down, "1 trending/US 23:00: ledger, upstream or catalogue was away")
 	})
 }
+
+// TestClockTurnedBack: a lane whose ticks ran while the clock was a day ahead does not wait for the
+// next day.
+func TestClockTurnedBack(t *testing.T) {
+	for ahead, warnings := range map[time.Duration]int{
+		24 * time.Hour: 2, 55 * time.Minute: 2, 10 * time.Minute: 0,
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			atNoon(t, func(w *env) {
+				all := lanes(t, "0 * * * *", "UTC", "US GB", 0)
+				p := w.open(all...)
+				p.start()
+				time.Sleep(10 * time.Minute)
+				p.daemon.Ahead(ahead)
+				time.Sleep(3 * time.Hour)
+				w.expectRuns(all, noon.Add(-time.Second), noon.Add(3*time.Hour))
+				w.expect(w.logged("the clock was turned back"), warnings, "warnings")
+			})
+		})
+	}
+}
