@@ -3,8 +3,12 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
@@ -32,5 +36,33 @@ func TestRefusalOf(t *testing.T) {
 		if f.Status != c.status || f.reason != c.reason || f.outcome() != c.outcome {
 			t.Errorf("%v: %d %s, %s", c.err, f.Status, f.reason, f.outcome())
 		}
+	}
+}
+
+// connection records the deadline by which the caller must send.
+type connection struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+// SetReadDeadline records the deadline.
+func (c *connection) SetReadDeadline(at time.Time) error {
+	c.deadline = at
+	return nil
+}
+
+// TestLateRead: once the response has begun, a read of the request's body does not extend the time
+// for which its caller may keep sending.
+func TestLateRead(t *testing.T) {
+	w := &connection{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("film"))
+	x := (&Proxy{Metrics: NewMetrics(), Limits: DefaultLimits()}).begin(w, r)
+	x.body = &body{ReadCloser: r.Body, x: x}
+	io.ReadFull(x.body, make([]byte, 2))
+	x.stopReading()
+	want := w.deadline
+	io.ReadFull(x.body, make([]byte, 1))
+	if w.deadline != want || want.IsZero() {
+		t.Errorf("the deadline moved by %s", w.deadline.Sub(want))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,20 +25,30 @@ type body struct {
 	x *exchange
 
 	// atomic, because the transport may still read when the handler ends
-	ended    atomic.Bool
-	released atomic.Bool
-	failed   atomic.Pointer[refusal] // set when the caller breaks a bound
+	ended  atomic.Bool
+	failed atomic.Pointer[refusal] // set when the caller breaks a bound
+
+	mu       sync.Mutex
+	released bool // the deadline of the connection is final
+}
+
+// setDeadline sets the deadline for the caller's next bytes, unless an earlier one is final.
+func (b *body) setDeadline(at time.Time, final bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.released {
+		b.released = final
+		b.x.w.control.SetReadDeadline(at)
+	}
 }
 
 // Read reads from the caller, and limits its pauses.
 func (b *body) Read(p []byte) (int, error) {
 	pause := b.x.proxy.Limits.Pause
-	b.x.w.control.SetReadDeadline(time.Now().Add(pause))
+	b.setDeadline(time.Now().Add(pause), false)
 	n, err := b.ReadCloser.Read(p)
-	if !b.released.Load() {
-		// or the server would mistake the expired deadline for a disconnect
-		b.x.w.control.SetReadDeadline(time.Time{})
-	}
+	// or the server would mistake the expired deadline for a disconnect
+	b.setDeadline(time.Time{}, false)
 	b.x.moved()
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -107,11 +118,12 @@ func (x *exchange) stopReading() {
 		return
 	}
 	x.cut = true
-	if x.body != nil {
-		x.body.released.Store(true)
-	}
 	x.w.Header().Set("Connection", "close")
-	x.w.control.SetReadDeadline(time.Now().Add(linger))
+	if end := time.Now().Add(linger); x.body != nil {
+		x.body.setDeadline(end, true)
+	} else {
+		x.w.control.SetReadDeadline(end)
+	}
 }
 
 // drain gives a caller some time to finish sending. Most callers read the response only then, and
