@@ -190,8 +190,8 @@ func (m *model) once(key, question string, keep bool, decide func() (quota.Decis
 func (m *model) Settle(s quota.Settle) (quota.Decision, error) {
 	costs := s.SettledCosts()
 	key := "settled " + s.Reservation
+	buckets, n := m.change(names(costs)...) // also for a repeated settlement
 	return m.once(key, fmt.Sprint(costs), !s.Once, func() (d quota.Decision, err error) {
-		buckets, n := m.change(names(costs)...)
 		found := false
 		for i, b := range buckets {
 			x := b.reserved(s.Reservation, n)
