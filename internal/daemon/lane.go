@@ -62,6 +62,12 @@ func (l *lane) reach(until time.Time) {
 	l.until = until
 }
 
+func (l *lane) reached() time.Time {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	return l.until
+}
+
 type missed struct {
 	schedule.Tick
 	lost bool // lost in a crash; otherwise it stands for all ticks missed while no daemon ran
@@ -198,12 +204,14 @@ func (l *lane) loop(ticks, ctx context.Context) {
 	}
 	for ticks.Err() == nil {
 		l.refresh()
-		if now := time.Now(); l.until.Sub(now.Round(0)) > turnedBack {
+		until := l.reached()
+		if now := time.Now(); until.Sub(now.Round(0)) > turnedBack {
 			l.d.Log.Warn("the clock was turned back: the lane no longer waits for it",
-				"lane", l.Name(), "until", l.until)
-			l.reach(now)
+				"lane", l.Name(), "until", until)
+			until = now
+			l.reach(until)
 		}
-		tick := l.Next(l.until)
+		tick := l.Next(until)
 		at := tick.At
 		if time.Until(at) > lookAgain {
 			quota.Pause(ticks, lookAgain)
