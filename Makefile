@@ -38,10 +38,10 @@ fuzz:
 	@GO="$(GO)" scripts/fuzz
 
 ## interop: install real clients (Python, Node, PHP, curl), and run them and Go's against the proxy
-## and the limiter's script
+## and the limiter's script; six tests run at a time, because most of their clients wait
 interop: tools
 	@scripts/install-interop
-	$(GO) test -tags interop -count 1 -parallel 6 ./interop # most of its clients wait
+	$(GO) test -tags interop -count 1 -parallel 6 ./interop
 
 ## browser: install Chromium and axe-core, and test the pages; screenshots are in bin/screens
 browser:

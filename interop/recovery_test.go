@@ -48,7 +48,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// playAll plays the scenarios with one client, on a ledger of its own.
+// playAll plays the scenarios with the client in one language, on a ledger of its own.
 func playAll(t *testing.T, language string, scenarios []scenario) {
 	redis := newReplicated(t)
 	s := startLedger(t, redis.URL(), "{bucket: default, units: 1000, window: 1h}",

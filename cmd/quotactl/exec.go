@@ -74,7 +74,7 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		if err != nil {
 			return err
 		}
-		out, err = j.Run(context.WithoutCancel(ctx)) // which passes signals to the command
+		out, err = j.Run(context.WithoutCancel(ctx)) // Run passes signals to the command
 		if !errors.Is(err, quota.ErrUnreachable) {
 			defer a.notice(ctx, g, false)
 		}
@@ -99,7 +99,7 @@ func (a *app) execute(ctx context.Context, f execFlags, args []string) (
 		}
 		return err
 	})
-	if out.Run == "" && ctx.Err() != nil { // a signal came before Run
+	if out.Run == "" && ctx.Err() != nil { // a signal came before the run began
 		err = context.Cause(ctx)
 	}
 	return out, own(err)
@@ -212,7 +212,7 @@ func (a *app) newJob(ctx context.Context, g *gate, f execFlags, args []string) (
 		j.Prepare = cli.JobProxy(g.cfg, served, g.Ledger, quiet.Logger())
 	}
 	j.Signals = job.Notify()
-	return &j, ctx.Err() // of a signal that Notify did not catch
+	return &j, ctx.Err() // canceled if a signal came before Notify
 }
 
 // held returns the cost to hold before the command starts.
@@ -227,7 +227,7 @@ func (g *gate) held(ctx context.Context, f execFlags, name string) (quota.Call, 
 			}
 			buckets = nil
 			for _, l := range limits {
-				whole, _, _ := strings.Cut(l.Bucket, "@") // without a label
+				whole, _, _ := strings.Cut(l.Bucket, "@") // the bucket of a limit per label
 				if !slices.Contains(buckets, whole) {
 					buckets = append(buckets, whole)
 				}

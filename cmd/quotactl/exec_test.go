@@ -265,7 +265,7 @@ func TestExecSignals(t *testing.T) {
 			t.Errorf("%v: %v %s", sig, c.ProcessState, c.Stderr)
 		}
 	}
-	// before the start, while the configuration is being read
+	// a signal that comes while the configuration is read
 	config := filepath.Join(s.dir, "config")
 	must(t, syscall.Mkfifo(config, 0o600))
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -278,7 +278,7 @@ func TestExecSignals(t *testing.T) {
 		c.Wait()
 		_, err = os.Stat(filepath.Join(s.dir, "early"))
 		if status := c.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != sig || err == nil {
-			t.Errorf("%v before the start: %v %s", sig, c.ProcessState, c.Stderr)
+			t.Errorf("%v while the configuration is read: %v %s", sig, c.ProcessState, c.Stderr)
 		}
 	}
 	// killed, too

@@ -32,7 +32,7 @@ type Common struct {
 	Color      string // auto, always or never
 	UTC        bool   // show times only in UTC
 
-	warned bool // of an empty configuration file
+	warned bool // Load has warned that the configuration file is empty
 }
 
 // Bind adds the flags, and the command version, to the root command.

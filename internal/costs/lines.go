@@ -100,9 +100,12 @@ func (t *Table) ReadFile(method string, h http.Header, body io.Reader) Lines {
 	for part, err := range formParts(h.Get("Content-Type"), body) {
 		switch {
 		case err != nil:
-			lines.Refused = "its request: " + err.Error()
-		case names[part.name] || file && part.file: // servers differ in which of them they keep
-			lines.Refused = fmt.Sprintf("its request repeats %.40q, or has several files", part.name)
+			lines.Refused = "the request cannot be read: " + err.Error()
+		// servers differ in which file or field they keep
+		case file && part.file:
+			lines.Refused = "the request has several files"
+		case names[part.name]:
+			lines.Refused = fmt.Sprintf("the request repeats the field %.40q", part.name)
 		case part.file:
 			file = true
 			t.readLines(&lines, spec, part)

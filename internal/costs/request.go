@@ -101,9 +101,9 @@ type formPart struct {
 	file bool
 }
 
-// formParts yields the parts of a multipart/form-data body. It ends with an error at a form that
-// servers read in different ways: with repeated parameters, parameters that RFC 2231 splits or
-// encodes, or a part that some servers unpack.
+// formParts yields the parts of a multipart/form-data body. It ends with an error if servers could
+// read the form in different ways: a parameter is repeated, or split or encoded as in RFC 2231, or
+// a part has a transfer encoding, which only some servers decode.
 func formParts(content string, body io.Reader) iter.Seq2[formPart, error] {
 	return func(yield func(formPart, error) bool) {
 		_, params, err := mime.ParseMediaType(content)
@@ -138,7 +138,8 @@ func formParts(content string, body io.Reader) iter.Seq2[formPart, error] {
 	}
 }
 
-// encodedName matches the parameter name of a part in a form that only some servers read.
+// encodedName matches a parameter name that is split or encoded as in RFC 2231, which only some
+// servers decode.
 var encodedName = regexp.MustCompile(`(?i);\s*name\s*\*`)
 
 // parseMultipart reads the fields of a multipart/form-data body: numbers, true and false as such,

@@ -25,11 +25,12 @@ func (c *Config) Shares(ctx context.Context, credential string) ([]share.Share, 
 	return shares, nil
 }
 
-// Ahead makes each lane's ticks done up to d from now, as if they had run while the clock was ahead.
-func (d *Daemon) Ahead(by time.Duration) {
+// RanAhead marks each lane's ticks as done until ahead from now, as if they had run while the clock
+// was ahead.
+func (d *Daemon) RanAhead(ahead time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.lanes {
-		l.until = time.Now().Add(by)
+		l.until = time.Now().Add(ahead)
 	}
 }

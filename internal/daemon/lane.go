@@ -206,14 +206,14 @@ func (l *lane) loop(ticks, ctx context.Context) {
 		l.refresh()
 		until := l.reached()
 		if now := time.Now(); until.Sub(now.Round(0)) > turnedBack {
-			l.d.Log.Warn("the clock was turned back: the lane no longer waits for it",
+			l.d.Log.Warn("the clock was turned back; running the lane's ticks from now on",
 				"lane", l.Name(), "until", until)
 			until = now
 			l.reach(until)
 		}
 		tick := l.Next(until)
 		at := tick.At
-		if time.Until(at) > lookAgain {
+		if time.Until(at) > lookAgain { // then check the clock again
 			quota.Pause(ticks, lookAgain)
 			continue
 		}
@@ -301,8 +301,8 @@ func (l *lane) leaveOutWaiting(tick schedule.Tick) {
 // lookAgain is the interval at which a pause checks the clock.
 const lookAgain = 30 * time.Second
 
-// turnedBack is how far in the future a lane's last tick must be for the lane to forget it. It ran
-// while the clock was ahead, and the lane would wait until the clock is there again.
+// turnedBack is how far a lane's last tick must be in the future before the daemon concludes that
+// the clock was turned back. Otherwise the lane would wait until the clock reaches that tick again.
 const turnedBack = 15 * time.Minute
 
 // pauseUntil waits until the clock reaches at. It returns false if ctx ends first. A timer alone

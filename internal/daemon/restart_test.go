@@ -376,7 +376,7 @@ func TestClockTurnedBack(t *testing.T) {
 				p := w.open(all...)
 				p.start()
 				time.Sleep(10 * time.Minute)
-				p.daemon.Ahead(ahead)
+				p.daemon.RanAhead(ahead)
 				time.Sleep(3 * time.Hour)
 				w.expectRuns(all, noon.Add(-time.Second), noon.Add(3*time.Hour))
 				w.expect(w.logged("the clock was turned back"), warnings, "warnings")

@@ -143,7 +143,8 @@ func (c *child) signal(sig syscall.Signal) {
 }
 
 // wait passes signals on until the command ends. When ctx ends or the timeout has passed, it ends
-// the command with SIGTERM, and with SIGKILL after the grace period: a group, all of it.
+// the command with SIGTERM, and with SIGKILL after the grace period. It ends a process group as a
+// whole: processes that outlive the command get the SIGKILL.
 func (c *child) wait(ctx context.Context, r *run) {
 	go func() { c.ended <- c.cmd.Wait() }()
 	var timeout, kill <-chan time.Time

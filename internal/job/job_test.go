@@ -137,7 +137,7 @@ func TestTimeout(t *testing.T) {
 	}
 	b.wantSpent("default", 4) // it had been at work
 
-	// a child that ignores SIGTERM outlives a command that does not
+	// a child that ignores SIGTERM is killed, although the command ends earlier
 	j.Command.Args[2] = "(trap '' TERM; while :; do sleep 0.05; done) & echo $! > pid; exec sleep 300"
 	j.Command.Dir, j.Command.Stderr = t.TempDir(), nil
 	if out := b.run(j); !out.Timeout || out.Signal != syscall.SIGTERM {
@@ -152,7 +152,7 @@ func TestTimeout(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			must(t, kill(string(pid)))
-			t.Fatal("it is still running")
+			t.Fatal("the child is still running")
 		}
 	}
 }

@@ -36,8 +36,8 @@ import (
 // again, with the same ID. If sending fails, the lease lapses, and a later look retries. If only
 // the marking fails, later looks of the process renew the lease and mark the claim.
 //
-// A target that refuses an event still gets the others. One that cannot be reached gets none for a
-// while.
+// After a target refuses an event, only that event is paused. After a target cannot be reached, all
+// its events are paused.
 type Notifier struct {
 	Source  func() report.Source // returns the configuration in force
 	Environ []string             // environment of commands
@@ -46,7 +46,7 @@ type Notifier struct {
 	holder string
 	level  slog.Level // level of the "notification sent" line
 	mu     sync.Mutex
-	pauses map[string]*pause   // by target that failed, or claim of an event that was refused
+	pauses map[string]*pause   // by target, or by claim of an event that it refused
 	missed map[string][]missed // by credential; those of the last hour
 	// unmarked maps the claims of events that were sent but could not be marked to the time until
 	// which the events must not be sent again.
@@ -139,17 +139,17 @@ func (n *Notifier) sendAll(ctx context.Context, claims quota.Claims, t target, a
 		if count == perLook || ctx.Err() != nil || n.paused(t.name) {
 			return
 		}
-		what := e.Credential + "/" + e.claim(t.name)
-		if n.paused(what) {
+		name := e.Credential + "/" + e.claim(t.name)
+		if n.paused(name) {
 			continue
 		}
 		if tried, err := n.send(ctx, claims, t, e); tried {
 			count++
 			_, refused := errors.AsType[*refusedError](err)
 			if err != nil && !refused {
-				what = t.name
+				name = t.name
 			}
-			n.tried(t, what, err)
+			n.tried(t, name, err)
 		}
 	}
 }
@@ -257,33 +257,33 @@ func (n *Notifier) done(ctx context.Context, claims quota.Claims, c quota.Claim,
 	return err
 }
 
-func (n *Notifier) paused(what string) bool {
+func (n *Notifier) paused(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.pauses[what]
+	p := n.pauses[name]
 	return p != nil && time.Now().Before(p.until)
 }
 
-// tried records whether a target accepted a notification; what is the target or event that failed.
-// The pause after a failure doubles from one minute to one hour.
-func (n *Notifier) tried(t target, what string, err error) {
+// tried records the result of sending an event to t. A failure pauses name, which is a key of
+// n.pauses. The pause doubles from one minute to one hour.
+func (n *Notifier) tried(t target, name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	maps.DeleteFunc(n.pauses, func(_ string, p *pause) bool {
 		return time.Since(p.until) > maxPause // of an event that has ended
 	})
-	if what != t.name {
+	if name != t.name { // t was reached
 		delete(n.pauses, t.name)
 	}
 	if err == nil {
-		delete(n.pauses, what)
+		delete(n.pauses, name)
 		return
 	}
-	p := n.pauses[what]
+	p := n.pauses[name]
 	if p == nil {
 		p = &pause{waits: &backoff.ExponentialBackOff{InitialInterval: lease,
 			RandomizationFactor: 0.1, Multiplier: 2, MaxInterval: maxPause}}
-		n.pauses[what] = p
+		n.pauses[name] = p
 	}
 	wait := p.waits.NextBackOff()
 	p.until = time.Now().Add(wait)

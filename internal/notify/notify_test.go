@@ -97,8 +97,8 @@ func TestReceiverFails(t *testing.T) {
 	}
 }
 
-// TestEventIsRefused: a target that refuses an event gets the others. A look soon after does not send
-// the event again.
+// TestEventIsRefused: a target that refuses an event still gets the others. The next look does not
+// send the refused event again.
 func TestEventIsRefused(t *testing.T) {
 	t.Parallel()
 	for status, requests := range map[int]int{400: 2, 500: 4} {

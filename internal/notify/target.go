@@ -125,7 +125,7 @@ func (w webhook) deliver(ctx context.Context, e Event) (string, error) {
 	return answer, fmt.Errorf("%s responds with %s", r.URL.Host, answer)
 }
 
-// refusedError reports that a target was reached but refused an event. It may accept others.
+// refusedError reports that a target was reached but refused an event. It may accept other events.
 type refusedError struct{ error }
 
 var errSlow = fmt.Errorf("no response within %s", attemptTime)

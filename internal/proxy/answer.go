@@ -83,7 +83,7 @@ func (x *exchange) refuse(err error) {
 			f.Detail += "; " + room + "; " + remedy
 		}
 	}
-	// a retry cannot succeed, unless a call in flight takes less than is held for it
+	// a retry can only succeed if a call in flight ends and frees units
 	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK && x.up.Open() == 0 {
 		h.Set("X-Should-Retry", "false")
 	}

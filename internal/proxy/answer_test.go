@@ -39,7 +39,7 @@ func TestRefusalOf(t *testing.T) {
 	}
 }
 
-// connection records the deadline by which the caller must send.
+// connection is an http.ResponseWriter that records the deadline for the caller's next bytes.
 type connection struct {
 	*httptest.ResponseRecorder
 	deadline time.Time
@@ -51,8 +51,8 @@ func (c *connection) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestLateRead: once the response has begun, a read of the request's body does not extend the time
-// for which its caller may keep sending.
+// TestLateRead: once the response has begun, reading the request's body does not give the caller
+// more time to send the rest.
 func TestLateRead(t *testing.T) {
 	w := &connection{ResponseRecorder: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("film"))

@@ -47,7 +47,7 @@ func (b *body) Read(p []byte) (int, error) {
 	pause := b.x.proxy.Limits.Pause
 	b.setDeadline(time.Now().Add(pause), false)
 	n, err := b.ReadCloser.Read(p)
-	// or the server would mistake the expired deadline for a disconnect
+	// without this, the server would mistake the expired deadline for a disconnect
 	b.setDeadline(time.Time{}, false)
 	b.x.moved()
 	large, isLarge := errors.AsType[*http.MaxBytesError](err)

@@ -86,8 +86,8 @@ func (x *exchange) checkAuthorization() error {
 		"authorization is not forwarded", "%s", why)
 }
 
-// checkParameters refuses a query with an OAuth token, with a project to bill instead of the key's,
-// or with a verb or headers, which Google reads in place of the request's.
+// checkParameters refuses a query with an OAuth token, with another project to bill than the key's,
+// or with a verb or headers that Google would use instead of the request's.
 func (u *Upstream) checkParameters(query url.Values) error {
 	for _, name := range []string{"$httpMethod", "$httpHeaders"} {
 		if query.Has(name) {

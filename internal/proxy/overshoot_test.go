@@ -54,8 +54,8 @@ func (s *slow) answerOne(nth int, units int64) {
 	one <- units
 }
 
-// TestRetryWhileCallsEnd: libraries may retry a denied call while another is in flight, because that
-// call may free units long before Retry-After.
+// TestRetryWhileCallsEnd: a denial lets libraries retry while another call is in flight, because
+// that call may free units long before Retry-After.
 func TestRetryWhileCallsEnd(t *testing.T) {
 	t.Parallel()
 	api := new(slow)

@@ -383,9 +383,9 @@ func (b *Budget) Usage(ctx context.Context) (Usage, error) {
 	return usage, err
 }
 
-// Buckets returns the buckets that have a limit, in the order of the limits.
+// Buckets returns the buckets that have a limit, in the order of the limits, those per label last.
 func (b *Budget) Buckets() (buckets []string) {
-	limits := slices.Clip(b.Limits)
+	limits := slices.Clone(b.Limits)
 	for _, l := range b.PerLabel {
 		limits = append(limits, l.Limit)
 	}

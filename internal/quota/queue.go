@@ -22,9 +22,9 @@ type Queued[W any] struct {
 // Context returns the caller's context.
 func (o *Queued[W]) Context() context.Context { return o.ctx }
 
-// Queue batches the concurrent calls of a store: one or two workers do the work of all callers. It
-// holds the operations that no worker has taken yet. A worker is a goroutine that runs while
-// operations are queued. The zero Queue is empty.
+// Queue batches concurrent calls of a store. It holds the operations that no worker has taken yet.
+// One or two workers, goroutines that run while operations are queued, do the work of all callers.
+// The zero Queue is empty.
 type Queue[W any] struct {
 	// Two allows a second worker once at least eight operations wait, and at least as many as the
 	// first worker has taken. Batches stay large, and one is in progress while the callers of the

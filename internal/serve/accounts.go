@@ -85,8 +85,8 @@ func (a *account) Name() string {
 	return name
 }
 
-// Busy reports whether units of the bucket are spent, held or missing. Units of yesterday count as
-// long as one of its limits counts them.
+// Busy reports whether units of the bucket are spent, held or missing. Units spent before a
+// reset count as long as they are in the window of one of the bucket's limits.
 func (a *account) Busy() bool {
 	used := func(l quota.LimitUsage) bool { return l.Used > 0 }
 	return len(a.Spenders) > 0 || a.Held > 0 || slices.ContainsFunc(a.Limits, used) ||

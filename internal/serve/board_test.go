@@ -18,7 +18,7 @@ func TestBoard(t *testing.T) {
 	s, b := newBudget(t, 10_000)
 	now := time.Now()
 	s.store("US", "run1", now.Add(-3*time.Minute), named("a", "First", 1))
-	b.charge(now.Add(-time.Second), "youtube.videos.list", 4, "job=trending region=US") // of today
+	b.charge(now, "youtube.videos.list", 4, "job=trending region=US")
 	page := s.shows("/", 200, "Every bucket lasts to its reset", "9,496 of 9,500 units left",
 		"trending US 4", "As a table", "Untouched search_list 95 of 95",
 		"US 3 min ago complete next", "GB – not fetched yet", "Next ticks", "trending in")
@@ -32,8 +32,8 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// TestBoard_Untouched: after a reset, a bucket is not untouched while another limit still counts
-// units of it.
+// TestBoard_Untouched: after a reset, the board shows a bucket as used while another of its limits
+// still counts units.
 func TestBoard_Untouched(t *testing.T) {
 	for used, busy := range map[int64]bool{0: false, 4: true} {
 		day := quota.LimitUsage{}

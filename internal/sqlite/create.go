@@ -36,7 +36,7 @@ func create(ctx context.Context, path string, schema Schema, migrations []string
 	if err != nil {
 		return explainSystem(path, err)
 	}
-	defer func() { // on a full disk, SQLite leaves its logs
+	defer func() { // on a full disk, SQLite leaves its journals behind
 		for _, suffix := range []string{"", "-journal", "-wal", "-shm"} {
 			os.Remove(file.Name() + suffix)
 		}
@@ -100,9 +100,9 @@ func orphaned(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// fill turns an empty file into one of the kind, migrated and in WAL mode. No other process uses it
-// yet. WAL mode comes last: a write-ahead log that is not empty stays behind if closing cannot copy
-// it into the file, because the disk is full or ctx has ended.
+// fill writes the schema into an empty file, which no other process uses yet, and migrates it. It
+// sets WAL mode last, so that the write-ahead log is empty: SQLite may be unable to copy a log into
+// the file when it closes it, because the disk is full or ctx has ended.
 func fill(ctx context.Context, path string, schema Schema, migrations []string) error {
 	write, err := openPool(writeDSN(path), 1)
 	if err != nil {

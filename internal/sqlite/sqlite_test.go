@@ -82,11 +82,11 @@ func TestOpenCreatesForTheOwnerAlone(t *testing.T) {
 	}
 }
 
-// TestInterruptedCreation: wherever a signal ends the creation of a file, the next program can use
+// TestInterruptedCreation: whenever the creation of a file is interrupted, the next program can use
 // the path.
 func TestInterruptedCreation(t *testing.T) {
 	dir, interrupted := t.TempDir(), true
-	for after := time.Duration(0); interrupted; after += 20 * time.Microsecond {
+	for after := time.Duration(0); interrupted; after += after/64 + 20*time.Microsecond {
 		path := filepath.Join(dir, after.String())
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		db, err := Open(ctx, path, notes())
