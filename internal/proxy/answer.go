@@ -83,8 +83,9 @@ func (x *exchange) refuse(err error) {
 			f.Detail += "; " + room + "; " + remedy
 		}
 	}
-	// a retry can only succeed if a call in flight ends and frees units
-	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK && x.up.Open() == 0 {
+	// A call in flight may free units earlier, but without this header some libraries sleep until
+	// Retry-After, which may be tomorrow.
+	if f.Status == http.StatusTooManyRequests && f.after() > patientSDK {
 		h.Set("X-Should-Retry", "false")
 	}
 	x.w.WriteHeader(f.Status)
@@ -111,8 +112,9 @@ func (f *refusal) outcome() string {
 	return outcomeRefused
 }
 
-// patientSDK is the maximum Retry-After, in seconds, that the clients of OpenAI and Anthropic obey.
-// They ignore a longer one and retry earlier.
+// patientSDK is the maximum Retry-After, in seconds, for which the libraries of OpenAI and Anthropic
+// are left to wait. Some versions retry before the end of a longer one, others sleep for all of it
+// (openai 6.49, @anthropic-ai/sdk 1.12).
 const patientSDK = 60
 
 // after returns the Retry-After in seconds, 0 for none.

@@ -54,9 +54,9 @@ func (s *slow) answerOne(nth int, units int64) {
 	one <- units
 }
 
-// TestRetryWhileCallsEnd: a denial lets libraries retry while another call is in flight, because
-// that call may free units long before Retry-After.
-func TestRetryWhileCallsEnd(t *testing.T) {
+// TestRefusedWhileAnotherRuns: a denial tells libraries not to retry, although a call in flight may
+// free units long before Retry-After: they would sleep until then.
+func TestRefusedWhileAnotherRuns(t *testing.T) {
 	t.Parallel()
 	api := new(slow)
 	m := meteredOn(t, metertest.File(t), []quota.Limit{{Bucket: "requests", Units: 1,
@@ -70,7 +70,7 @@ func TestRetryWhileCallsEnd(t *testing.T) {
 	resp, err := m.post(t.Context(), chatPath, chat(2, 1))
 	must(t, err)
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("X-Should-Retry") != "" {
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
 	api.answerOne(0, 1)
