@@ -112,9 +112,9 @@ func (f *refusal) outcome() string {
 	return outcomeRefused
 }
 
-// patientSDK is the maximum Retry-After, in seconds, for which the libraries of OpenAI and Anthropic
-// are left to wait. Some versions retry before the end of a longer one, others sleep for all of it
-// (openai 6.49, @anthropic-ai/sdk 1.12).
+// patientSDK is the maximum Retry-After, in seconds, for which the libraries of OpenAI and
+// Anthropic are left to wait. Some versions retry before the end of a longer one, others sleep for
+// all of it (openai 6.49, @anthropic-ai/sdk 1.12).
 const patientSDK = 60
 
 // after returns the Retry-After in seconds, 0 for none.
