@@ -254,6 +254,28 @@ func (h once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
+// afterReply runs a function after each reply that is this text.
+type afterReply struct {
+	text string
+	run  func()
+}
+
+func (afterReply) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h afterReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if strings.HasSuffix(cmd.String(), ": "+h.text) {
+			h.run()
+		}
+		return err
+	}
+}
+
+func (afterReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // isDamaged reports whether an error names the bucket "default" as damaged.
 func isDamaged(err error) bool {
 	damaged, is := errors.AsType[*quota.DamagedError](err)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -73,8 +75,7 @@ func TestLostRaceLeavesHolds(t *testing.T) {
 // TestNobodyStarves: a hold is decided at once while plain charges never stop.
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
-	s := redistest.Start(t, redistest.Options{})
-	l := openEnv(t, s.URL())
+	s, l := clocked(t) // the lock cannot expire before the commit
 	races := 0
 	other := openEnv(t, s.URL())
 	limits := []quota.Limit{{Bucket: "default", Units: 1_000_000, Window: hundred[0].Window}}
@@ -108,13 +109,18 @@ func TestNobodyStarves(t *testing.T) {
 func TestLockedSinceTheSnapshot(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
-	decided := l.meanwhile(func() {
-		must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 20*time.Millisecond))
-	})
+	lock := func() *redis.StatusCmd { return l.client.Set(t.Context(), "quota:{k}::lock", "another", 0) }
+	decided := l.meanwhile(func() { must(t, lock()) })
+	refused := 0
+	l.client.AddHook(afterReply{"locked", func() {
+		refused++
+		must(t, l.client.Del(t.Context(), "quota:{k}::lock"))
+	}})
 	setAside(t, l, reserveOf("default.r", 10, time.Hour))
-	if *decided != 2 {
-		t.Errorf("decided %d times, want 2: before and after the lock", *decided)
+	if *decided != 2 || refused != 1 {
+		t.Errorf("decided %d times, refused %d, want 2 and 1", *decided, refused)
 	}
+	sound(t, l)
 }
 
 // TestClaimRaced: of two processes that find a piece of work free, one gets it.
