@@ -12,6 +12,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
+	"quotabudget/internal/words"
 )
 
 // Numbers of rows listed of a long plan.
@@ -44,8 +45,8 @@ func sayVerdict(s cli.Screen, o *planned) {
 		verdict = fmt.Sprintf("it fits, but %s peaks above %s", over[0].Limit.Name(),
 			o.flags.failOver)
 	}
-	text := fmt.Sprintf("%d lanes from %s to %s: %s\n", len(r.Lanes), s.Moment(r.From),
-		s.Moment(r.To), verdict)
+	text := fmt.Sprintf("%s from %s to %s: %s\n", words.Plural(int64(len(r.Lanes)), "lane"),
+		s.Moment(r.From), s.Moment(r.To), verdict)
 	if f := r.First; f != nil {
 		text += fmt.Sprintf("first lost: %s\n", describeLost(s, f))
 	}
@@ -231,8 +232,11 @@ func drawTakings(s cli.Screen, o *planned) {
 				besides(c.Bucket, len(l.Price) > 1))
 		}
 		for _, c := range l.LearnedCosts {
-			takes = append(takes, fmt.Sprintf("%.4g", float64(c.Units)/float64(l.Runs))+
-				besides(c.Bucket, len(l.LearnedCosts) > 1))
+			mean := words.Mean(c.Units, l.Runs)
+			if unit := report.UnitOf(o.Costs, c.Bucket); unit.IsMoney() {
+				mean = unit.Text(c.Units / l.Runs)
+			}
+			takes = append(takes, mean+besides(c.Bucket, len(l.LearnedCosts) > 1))
 		}
 		source := "the configuration"
 		if takes == nil && l.Runs == 0 {

@@ -22,6 +22,7 @@ import (
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/schedule"
+	"quotabudget/internal/words"
 )
 
 // importedJob is a job of a crontab in the form of quota.yaml.
@@ -269,8 +270,7 @@ func (j importedJob) text() string {
 	if j.Runs > 0 {
 		var means []string
 		for _, c := range j.Took {
-			mean := float64(c.Units) / float64(j.Runs)
-			means = append(means, fmt.Sprintf("%.4g of %s", mean, c.Bucket))
+			means = append(means, words.Mean(c.Units, j.Runs)+" of "+c.Bucket)
 		}
 		line("# by the log, its last %d runs took %s each", j.Runs, strings.Join(means, " and "))
 	}

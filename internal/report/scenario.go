@@ -31,7 +31,7 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	if len(buckets) == 0 {
 		return p, fmt.Errorf("nothing is scheduled that spends from credential %s", cred.Name)
 	}
-	p.Reset = table.Reset(buckets[0])
+	p.Reset = quota.Window{Calendar: "day", Zone: table.Reset(buckets[0]).Zone} // of a month, too
 	for _, l := range cred.PerLabel {
 		if slices.Contains(buckets, l.Bucket) {
 			p.Unplayed = append(p.Unplayed, l.Name())
@@ -54,7 +54,7 @@ type PlanQuery struct {
 
 // Plan simulates the configured schedule.
 func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) {
-	out.Days, out.Share, out.Costs = q.Days, math.Inf(1), s.Config.Costs
+	out.Days, out.Share = q.Days, math.Inf(1)
 	if s, out.Assumed, err = s.Assumed(ctx); err != nil {
 		return out, err
 	}
@@ -71,6 +71,7 @@ func (s Source) Plan(ctx context.Context, q PlanQuery) (out Planned, err error) 
 	if err != nil {
 		return out, err
 	}
+	out.Costs = s.Config.Table(cred)
 	lanes, err := s.Lanes(ctx, cred)
 	if err != nil {
 		return out, err

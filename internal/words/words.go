@@ -46,6 +46,15 @@ func Short(n int64) string {
 	return Count(n)
 }
 
+// Mean formats a mean in at least four digits: "3.214", "123456".
+func Mean(sum, n int64) string {
+	mean := float64(sum) / float64(n)
+	if math.Abs(mean) >= 1000 {
+		return fmt.Sprintf("%.0f", mean)
+	}
+	return fmt.Sprintf("%.4g", mean)
+}
+
 // Percent formats a part of 1: "0.4 %".
 func Percent(part float64) string {
 	switch p := 100 * part; {

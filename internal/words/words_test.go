@@ -98,6 +98,11 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
+	for sum, want := range map[int64]string{22: "3.143", 21: "3", 864_200: "123457", 6997: "999.6"} {
+		if got := Mean(sum, 7); got != want {
+			t.Errorf("%d of 7: %q, want %q", sum, got, want)
+		}
+	}
 }
 
 func TestPlain(t *testing.T) {
