@@ -170,6 +170,12 @@ func valueAs[T any](d *feedReader, value any) T {
 	return typed
 }
 
+// number returns a number that must be there.
+func (d *feedReader) number(value any) float64 {
+	d.mistyped = d.mistyped || value == nil
+	return valueAs[float64](d, value)
+}
+
 // price returns a FeedPrice with the limits at the keys of a model.
 func (d *feedReader) price(since string, limits object, context, output string) FeedPrice {
 	p := FeedPrice{since, figures{}, map[float64]figures{}}
@@ -237,10 +243,10 @@ func (d *feedReader) genAIPrices(p *FeedPrice, prices object) {
 		case !ok:
 			tiered = object{"base": prices[key]}
 		}
-		p.Figures.raise(name, valueAs[float64](d, tiered["base"]))
+		p.Figures.raise(name, d.number(tiered["base"]))
 		for _, item := range valueAs[[]any](d, tiered["tiers"]) {
 			tier := valueAs[object](d, item)
-			p.band(valueAs[float64](d, tier["start"])).raise(name, valueAs[float64](d, tier["price"]))
+			p.band(d.number(tier["start"])).raise(name, d.number(tier["price"]))
 		}
 	}
 }
@@ -290,7 +296,7 @@ func (d *feedReader) modelsDev(feed any) {
 			tiers := valueAs[[]any](d, cost["tiers"])
 			for _, item := range tiers {
 				tier := valueAs[object](d, item)
-				raise(p.band(valueAs[float64](d, valueAs[object](d, tier["tier"])["size"])), tier)
+				raise(p.band(d.number(valueAs[object](d, tier["tier"])["size"])), tier)
 			}
 			if long := valueAs[object](d, cost["context_over_200k"]); long != nil && len(tiers) == 0 {
 				raise(p.band(200_000), long)
@@ -331,11 +337,11 @@ func (d *feedReader) liteLLM(feed any) {
 				p.Figures["context"] = figure
 			case key == "max_output_tokens" && figure > 0:
 				p.Figures["max_output"] = figure
-			case name == "":
+			case name == "", value == nil:
 			case err == nil:
-				p.band(1000*thousands).raise(name, figure*1e6)
+				p.band(1000*thousands).raise(name, d.number(value)*1e6)
 			default:
-				p.Figures.raise(name, figure*1e6)
+				p.Figures.raise(name, d.number(value)*1e6)
 			}
 		}
 		// it has some models as a, maker/a and other-maker/a

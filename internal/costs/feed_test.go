@@ -256,7 +256,15 @@ func TestBadFeeds(t *testing.T) {
 		genAI[:200]:                         "it is not JSON",
 		`{}`:                                "its format is not one of genai-prices, models.dev, litellm",
 		`[{"id":5}]`:                        "it is not a feed of the format genai-prices",
-		`[{"id":"makers","models":[]}]`:     "it has no prices of maker (did you mean makers?)",
+		`[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":{"tiers":[]},"output_mtok":1}}]}]`: "it " +
+			"is not a feed of the format genai-prices",
+		`[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":{"base":1,"tiers":[{"start":9}]}}}]}]`: "it " +
+			"is not a feed of the format genai-prices",
+		`{"maker":{"models":{"a":{"cost":{"input":1,"output":1,"tiers":[{"input":2}]}}}}}`: "it is not a " +
+			"feed of the format models.dev",
+		`{"a":{"litellm_provider":"maker","input_cost_per_token":1,"output_cost_per_token":"1"}}`: "it is " +
+			"not a feed of the format litellm",
+		`[{"id":"makers","models":[]}]`:                           "it has no prices of maker (did you mean makers?)",
 		`[{"id":"maker","models":[` + entry + `,` + entry + `]}]`: "a appears twice",
 		`{"maker":{"models":{"a":{},"a":{}}}}`:                    "maker.models.a appears twice",
 		`[{"id":"maker","models":[` + strings.Replace(entry, `"input_mtok":1`, `"input_mtok":-1`, 1) +
