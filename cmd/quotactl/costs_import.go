@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,8 +238,14 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		if d.Own {
 			out.own = append(out.own, d.Row)
 		}
-		row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: d.Before, After: d.After,
-			Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
+		row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: maps.Clone(d.Before),
+			After: maps.Clone(d.After), Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
+		if d.Before != nil {
+			d.Longer(func(column string, above, before, after float64) {
+				column += " above " + figure(above)
+				row.Before[column], row.After[column] = before, after
+			})
+		}
 		switch {
 		case d.After == nil:
 			source := l.list.Source(d.Source)
@@ -285,7 +292,11 @@ func (r changedRow) words() string {
 	}
 	var parts []string
 	for _, column := range slices.Sorted(maps.Keys(r.After)) {
-		if before, after := r.Before[column], r.After[column]; before != after {
+		// a price of longer prompts that changes as the column's does goes without saying
+		short, _, _ := strings.Cut(column, " above ")
+		factor := r.After[short] / r.Before[short]
+		before, after := r.Before[column], r.After[column]
+		if before != after && (short == column || !(math.Abs(after-before*factor) <= 1e-6*after)) {
 			parts = append(parts, column+" "+figure(before)+" to "+figure(after))
 		}
 	}

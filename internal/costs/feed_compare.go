@@ -30,6 +30,32 @@ type FeedDifference struct {
 	Own           bool                // the feed is the source of the row in the list
 	append        bool                // adds a row by date to the key
 	replaced      string              // Since of the replaced row
+	bandsBefore   map[float64]figures
+}
+
+// Longer calls visit for each price of longer prompts that changes.
+func (d FeedDifference) Longer(visit func(column string, above, before, after float64)) {
+	lengths := maps.Clone(d.Bands)
+	maps.Copy(lengths, d.bandsBefore)
+	for above := range lengths {
+		before, after := at(d.Before, d.bandsBefore, above), at(d.After, d.Bands, above)
+		for column := range after {
+			if before[column] != after[column] {
+				visit(column, above, before[column], after[column])
+			}
+		}
+	}
+}
+
+// at returns the figures for prompts that are longer than above by one token.
+func at(base figures, bands map[float64]figures, above float64) figures {
+	longest := -1.0
+	for begin, figures := range bands {
+		if begin <= above && begin > longest {
+			longest, base = begin, figures
+		}
+	}
+	return base
 }
 
 // CompareFeed returns the changes that a feed would make to a table of a list, the largest first.
@@ -146,13 +172,14 @@ func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (
 	for _, band := range row.Bands {
 		before[band.Above] = band.Figures
 	}
-	d.measure(c.table, d.Before, d.After)
-	for above, prices := range d.Bands {
-		previous, ok := before[above]
-		if !ok {
-			previous = d.Before
-		}
-		d.measure(c.table, previous, prices)
+	d.bandsBefore = before
+	for column, figure := range d.After {
+		d.measure(c.table, column, d.Before[column], figure)
+	}
+	if len(d.Bands) > 0 {
+		d.Longer(func(column string, _, before, after float64) {
+			d.measure(c.table, column, before, after)
+		})
 	}
 	same := maps.Equal(d.Before, d.After) && (len(d.Bands) == 0 ||
 		maps.EqualFunc(before, d.Bands, maps.Equal[figures, figures]))
@@ -244,25 +271,24 @@ func (c feedComparison) newRow(p FeedPrice) figures {
 
 func (c feedComparison) bands(p FeedPrice, row figures) map[float64]figures {
 	all := map[float64]figures{}
-	for above, prices := range p.Bands {
-		all[above] = c.merged(row, prices)
+	longer := figures{} // a price of a shorter length applies on
+	for _, above := range slices.Sorted(maps.Keys(p.Bands)) {
+		maps.Copy(longer, p.Bands[above])
+		all[above] = c.merged(row, longer)
 	}
 	return all
 }
 
-// measure raises the ratio to the largest change of a price.
-func (d *FeedDifference) measure(table PriceTable, before, after figures) {
-	for _, column := range table.Columns {
-		a, b := before[column], after[column]
-		name := columnNames[column]
-		price := name != "" || slices.Contains(table.Prompt, column)
-		switch {
-		case a == b, !price, name == "context", name == "max_output":
-		case a == 0 || b == 0:
-			d.Ratio = math.Inf(1)
-		default:
-			d.Ratio = max(d.Ratio, a/b, b/a)
-		}
+// measure raises the ratio to the change of a column's price.
+func (d *FeedDifference) measure(table PriceTable, column string, a, b float64) {
+	name := columnNames[column]
+	price := name != "" || slices.Contains(table.Prompt, column)
+	switch {
+	case a == b, !price, name == "context", name == "max_output":
+	case a == 0 || b == 0:
+		d.Ratio = math.Inf(1)
+	default:
+		d.Ratio = max(d.Ratio, a/b, b/a)
 	}
 }
 

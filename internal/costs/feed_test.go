@@ -1,6 +1,7 @@
 package costs_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -234,6 +235,32 @@ func TestRefusedDifferences(t *testing.T) {
 		got := compare(t, list, models, "genai-prices")[0]
 		if got.Row != "small" || got.Refused != want {
 			t.Errorf("%s: %+v, want %s", change, got, want)
+		}
+	}
+}
+
+// TestLongerPrompts compares the prices of each length of prompt, whatever the feed's bands.
+func TestLongerPrompts(t *testing.T) {
+	for tiers, want := range map[string]string{
+		`{"start":500,"price":10}`:                           " 2",
+		`{"start":500,"price":4}`:                            " 3",
+		`{"start":500,"price":3}`:                            "a price changes 3.33-fold 3",
+		`{"start":900,"price":10}`:                           " 3",
+		`{"start":900,"price":10},{"start":0,"price":1}`:     "a price changes 10-fold 8",
+		`{"start":100,"price":20},{"start":900,"price":0.1}`: "a price changes 100-fold 9",
+	} {
+		data := `[{"id":"maker","models":[{"id":"large","prices":{"input_mtok":{"base":5,"tiers":[` +
+			tiers + `]},"output_mtok":{"base":30,"tiers":[{"start":500,"price":45}]}}}]}]`
+		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(list, "write_1h: 10,", "cached: 5, write_1h: 10,", 1)
+		d := compare(t, text, models, "genai-prices")[0]
+		prices := 0
+		d.Longer(func(string, float64, float64, float64) { prices++ })
+		if got := fmt.Sprint(d.Refused, " ", prices); got != want {
+			t.Errorf("%s: %s, want %s", tiers, got, want)
 		}
 	}
 }
