@@ -158,8 +158,10 @@ func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (
 		if after == nil || found && maps.Equal(same.Figures, c.merged(same.Figures, p.Figures)) {
 			return d, false // without the main prices, or the same row applies
 		}
-		return FeedDifference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
-			Source: c.source}, true
+		d = FeedDifference{Row: key, Since: p.Since, After: after, Ratio: 1, Bands: c.bands(p, after),
+			Source: c.source}
+		c.refuseCheap(&d)
+		return d, true
 	}
 	d = FeedDifference{Row: key, Before: row.Figures, After: c.merged(row.Figures, p.Figures),
 		Ratio: 1, Source: c.source, Own: row.Source == c.source, append: p.Since > row.Since,
@@ -196,6 +198,30 @@ func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (
 		d.Refused = fmt.Sprintf("a price changes %.3g-fold", d.Ratio)
 	}
 	return d, true
+}
+
+// refuseCheap refuses an added row with a price below a third of what the key costs without it. If
+// only the dearest row or that of every key applies, the lowest price in the table counts.
+func (c feedComparison) refuseCheap(d *FeedDifference) {
+	table := c.table
+	table.Dearest = false
+	row, _, found := table.Find(d.Row, c.today)
+	named := found && row.Key != "*"
+	for _, column := range []string{"input", "output"} {
+		price, of := row.Figures[column], row.Key
+		for _, r := range c.table.Rows {
+			if lower := r.Figures[column]; !named && lower > 0 && (of == row.Key || lower < price) {
+				price, of = lower, "any other row"
+			}
+		}
+		after := d.After[column]
+		for _, figures := range d.Bands {
+			after = min(after, figures[column])
+		}
+		if after*threefold < price {
+			d.Refused = fmt.Sprintf("its %s price is below a third of %s's", column, of)
+		}
+	}
 }
 
 // row returns the row of the list with the difference.
