@@ -68,17 +68,17 @@ func CompareFeed(list *Table, table PriceTable, models []FeedModel, source, day 
 	byRow := c.byRow(models)
 	inFeed := map[string]bool{}
 	for _, m := range models {
-		keys := []string{m.ID}
-		if name := undated(m.ID); byRow[name].ID == m.ID {
-			keys[0] = name
+		var keys []string
+		for _, key := range slices.Sorted(maps.Keys(byRow)) {
+			if byRow[key].ID == m.ID {
+				keys = append(keys, key)
+			}
+		}
+		if byRow[m.ID].ID != m.ID && byRow[undated(m.ID)].ID != m.ID {
+			keys = append(keys, m.ID)
 		}
 		for _, name := range m.Names {
 			inFeed[name] = true
-			// a row with a date is there because its figures differ
-			if undated(name) == name && !slices.Contains(keys, name) &&
-				c.has(name, anyRow) && byRow[name].ID == "" {
-				keys = append(keys, name)
-			}
 		}
 		inFeed[m.ID] = true
 		for _, key := range keys {
@@ -124,7 +124,7 @@ type feedComparison struct {
 }
 
 // byRow returns the model for each row without a date: the model of that name, else the newest one
-// with a date appended.
+// with a date appended, else the dearest one that also has that name.
 func (c feedComparison) byRow(models []FeedModel) map[string]FeedModel {
 	all := map[string]FeedModel{}
 	for _, m := range models {
@@ -137,8 +137,26 @@ func (c feedComparison) byRow(models []FeedModel) map[string]FeedModel {
 			all[m.ID] = m
 		}
 	}
+	byName := map[string]FeedModel{}
+	for _, m := range models {
+		for _, name := range m.Names {
+			// a row with a date is there because its figures differ
+			if undated(name) == name && all[name].ID == "" && m.input() >= byName[name].input() {
+				byName[name] = m
+			}
+		}
+	}
+	maps.Copy(all, byName)
 	maps.DeleteFunc(all, func(key string, _ FeedModel) bool { return !c.has(key, anyRow) })
 	return all
+}
+
+// input returns the model's latest price of input, or 0.
+func (m FeedModel) input() float64 {
+	if len(m.Prices) == 0 {
+		return 0
+	}
+	return m.Prices[len(m.Prices)-1].Figures["input"]
 }
 
 func (c feedComparison) has(key string, matches func(Row) bool) bool {

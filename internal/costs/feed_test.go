@@ -293,6 +293,26 @@ func TestCheapAdditions(t *testing.T) {
 	}
 }
 
+// TestNamesOfSeveralModels: of several models with the name of a row, the dearest sets its price.
+func TestNamesOfSeveralModels(t *testing.T) {
+	model := func(id, input string) string {
+		return `{"id":"` + id + `","match":{"equals":"small"},"prices":{"input_mtok":` + input +
+			`,"output_mtok":4}}`
+	}
+	for _, inputs := range [][2]string{{"2", "0.5"}, {"0.5", "2"}} {
+		data := `[{"id":"maker","models":[` + model("a", inputs[0]) + "," + model("b", inputs[1]) + `]}]`
+		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := slices.DeleteFunc(compare(t, list, models, "genai-prices"),
+			func(d costs.FeedDifference) bool { return d.Row != "small" })
+		if len(all) != 1 || all[0].After["input"] != 2 {
+			t.Errorf("%s: %+v", inputs, all)
+		}
+	}
+}
+
 // TestPatternsInFeeds: no model of a feed has the name of a row for many models.
 func TestPatternsInFeeds(t *testing.T) {
 	models, _, err := costs.ParseFeed([]byte(`[{"id":"maker","models":[{"id":"small",
