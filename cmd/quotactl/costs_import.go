@@ -270,7 +270,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		_, err = costs.ParseList(l.list.Upstream+".yaml", []byte(next), nil)
 	}
 	if err == nil {
-		err = replaceFile(l.path, next)
+		err = replaceFile(l.path, l.text, next)
 	}
 	if err == nil {
 		l.text = next

@@ -54,6 +54,32 @@ func TestCostsUpdateOthers(t *testing.T) {
 	}
 }
 
+// TestCostsUpdateEdited keeps a change that a person made to the list while the feed was fetched.
+func TestCostsUpdateEdited(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "maker.yaml")
+	const edit = "# by hand\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, []byte(edit+string(text)), 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(w, `[{"id":"maker","models":[{"id":"a","prices":{"input_mtok":2,"output_mtok":4}}]}]`)
+	}))
+	defer server.Close()
+	before := fmt.Sprintf(fedList, server.URL)
+	must(t, os.WriteFile(path, []byte(before), 0o600))
+	code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"})
+	text, err := os.ReadFile(path)
+	must(t, err)
+	if code != 1 || !strings.Contains(stderr, "changed meanwhile: run this again") ||
+		string(text) != edit+before {
+		t.Errorf("exit %d, %s\n%s", code, stderr, text)
+	}
+}
+
 // TestCostsUpdate fetches a list's feed, once while it stays the same, and follows no redirect. The
 // rows change only if the response is valid.
 func TestCostsUpdate(t *testing.T) {

@@ -148,12 +148,12 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 	if _, err := search.Load(ctx); err != nil {
 		return cli.Hint(err, "%s is left as it was", path)
 	}
-	return replaceFile(path, next)
+	return replaceFile(path, string(text), next)
 }
 
-// replaceFile replaces a regular file in one step, and keeps its owner, group and mode: a daemon of
-// another user may read it. A link remains a link.
-func replaceFile(path, text string) error {
+// replaceFile replaces a regular file in one step, unless it has another text than before. It keeps
+// its owner, group and mode: a daemon of another user may read it. A link remains a link.
+func replaceFile(path, before, text string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
@@ -178,6 +178,9 @@ func replaceFile(path, text string) error {
 	err = errors.Join(err, temporary.Chmod(info.Mode().Perm()), temporary.Sync(), temporary.Close())
 	if err != nil {
 		return err
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != before {
+		return cmp.Or(err, fmt.Errorf("%s changed meanwhile: run this again", path))
 	}
 	return os.Rename(temporary.Name(), path)
 }

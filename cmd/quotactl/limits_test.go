@@ -68,7 +68,7 @@ func TestReplaceFile(t *testing.T) {
 	must(t, os.Chmod(path, 0o640))
 	link := path + ".link"
 	must(t, os.Symlink(path, link))
-	must(t, replaceFile(link, "new"))
+	must(t, replaceFile(link, "old", "new"))
 	text, err := os.ReadFile(path)
 	must(t, err)
 	info, err := os.Stat(path)
