@@ -8,7 +8,11 @@ import (
 	"quotabudget/internal/quota"
 )
 
-const changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
+const (
+	changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
+	// changeJobs is for commands, whose schedules --suggest keeps.
+	changeJobs = "run the jobs less often (see ingestor plan)"
+)
 
 // advise returns steps to lose nothing, most certain first: release reservations that no job draws
 // on, request fewer pages, or spend less outside the schedule. It tries each step with the likely
@@ -40,7 +44,12 @@ func (o *outlook) advise(likely load) string {
 	}
 	paced := slices.Contains(o.brakes, quota.PaceName)
 	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(nil) {
-		return changeSchedule
+		commands := o.Bucket
+		commands.Lanes = slices.DeleteFunc(slices.Clone(o.Lanes), hasRegion)
+		if len(commands.Lanes) < len(o.Lanes) && o.with(commands).suffices(nil) {
+			return changeSchedule
+		}
+		return changeJobs
 	}
 	return ""
 }

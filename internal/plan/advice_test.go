@@ -2,12 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 // TestAdviceOnPages: with no unscheduled spending, the advised number of pages loses nothing and
@@ -26,7 +28,7 @@ func TestAdviceOnPages(t *testing.T) {
 			if more := ForecastOf(b.fewer(pages + 1)); !more.Short() {
 				r.Fatalf("%s\nalthough one more would do: %s", f.Text(), more.Text())
 			}
-		case f.Advice == changeSchedule:
+		case f.Advice == changeSchedule, f.Advice == changeJobs:
 			if one := ForecastOf(b.fewer(1)); !one.Short() {
 				r.Fatalf("%s\nalthough one page would do: %s", f.Text(), one.Text())
 			}
@@ -40,6 +42,31 @@ func TestAdviceOnPages(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAdviceOnCommands: --suggest changes only the schedules of regions, so the advice names it
+// only if the commands alone fit.
+func TestAdviceOnCommands(t *testing.T) {
+	command := lanes(t, "0 * * * *", 1, 0, "")
+	command[0].Price = []quota.Cost{{Bucket: quota.DefaultBucket, Units: 5}}
+	regions := lanes(t, "*/5 * * * *", 1, 0, "US")
+	for _, c := range []struct {
+		units  int64
+		lanes  []share.Lane
+		advice string
+	}{
+		{100, command, changeJobs},
+		{100, slices.Concat(command, regions), changeJobs},
+		{200, slices.Concat(command, regions), changeSchedule},
+		{100, regions, changeSchedule},
+	} {
+		f := ForecastOf(Bucket{At: clock(t, "2026-06-01 07:00:00"), Lanes: c.lanes, Price: 1,
+			Standing: Standing{Name: quota.DefaultBucket}, Reset: day(t, los),
+			Limits: []quota.Limit{daily(t, c.units, los)}})
+		if f.Advice != c.advice {
+			t.Errorf("%d units, %d lanes: %s", c.units, len(c.lanes), f.Text())
+		}
+	}
 }
 
 // TestAdviceOnSpending: up to the advised unscheduled spending nothing is lost until the reset;

@@ -44,9 +44,12 @@ const minPlayed = 366 * 24 * time.Hour
 
 // Suggest finds the tightest schedule that fits: the one with the most runs among those that
 // divide the day into equal parts. It keeps the lanes' pages if at least one run a day fits with
-// them; otherwise all charts get the same smaller number of pages. It returns false if not even a
-// page a day fits, or if ctx ends first.
+// them; otherwise all charts get the same smaller number of pages. Commands keep their schedules. It
+// returns false if not even a page a day fits, if there are only commands, or if ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
+	if !slices.ContainsFunc(p.Lanes, hasRegion) {
+		return Suggestion{}, false
+	}
 	p.Watch, p.Step = nil, 0
 	if least := p.From.Add(minPlayed); p.To.Before(least) {
 		_, p.To = p.Reset.Bounds(least)
@@ -72,7 +75,9 @@ func (p Plan) AfterReset() Plan {
 }
 
 // isFixed reports whether a lane belongs to a command job, and so keeps its schedule.
-func isFixed(l share.Lane) bool { return l.Region == "" }
+func isFixed(l share.Lane) bool { return !hasRegion(l) }
+
+func hasRegion(l share.Lane) bool { return l.Region != "" }
 
 func (p *Plan) maxPages() (pages int64) {
 	for _, l := range p.Lanes {
