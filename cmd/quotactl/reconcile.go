@@ -131,7 +131,8 @@ func (a *app) billClient(g *gate, needed func(costs.Meter) bool) (*bill.Client, 
 			c.AdminKey.WarnExposed(a.Logger())
 			client.AdminKey, err = c.AdminKey.Key()
 			if err != nil {
-				err = cli.Misconfigured(err, "%s reports this to %s", c.Upstream, m.Role)
+				err = cli.Misconfigured(err, "%s reports this to %s; %s", c.Upstream, m.Role,
+					c.AdminKey.Advice())
 			}
 		default:
 			if _, err = c.APIKey.Key(); err != nil {

@@ -198,7 +198,7 @@ func TestReconcileFails(t *testing.T) {
 	m.run(78, "reconcile", "credential key1 has no service_account",
 		"hint: an API key cannot read quota")
 	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: openai}]"), 0o600))
-	m.run(78, "reconcile", "credential key1 has no admin_key: write admin_key: {env: VARIABLE}",
+	m.run(78, "reconcile", "credential key1 has no admin_key\n", "write admin_key: {env: VARIABLE}",
 		"hint: openai reports this to an admin key")
 	must(t, os.WriteFile(m.config, []byte("credentials: [{name: key1, upstream: generic}]"), 0o600))
 	m.run(64, "reconcile", "generic does not report this by any means that its price list names")

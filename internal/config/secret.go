@@ -52,12 +52,7 @@ func (s Secret) Key() (string, error) {
 		}
 		key = string(text)
 	default:
-		name, variable := cmp.Or(s.name, "api_key"), KeyVariable
-		if s.name != "" {
-			variable = "VARIABLE"
-		}
-		return "", fmt.Errorf("credential %s has no %s: write %[2]s: {env: %s} or {file: path}",
-			s.owner, name, variable)
+		return "", fmt.Errorf("credential %s has no %s", s.owner, cmp.Or(s.name, "api_key"))
 	}
 	if key = strings.TrimSpace(key); key == "" {
 		return "", fmt.Errorf("%s: %s %s", kind, where, empty)
@@ -73,14 +68,15 @@ func (s Secret) Key() (string, error) {
 
 // Advice returns what to do if there is no key.
 func (s Secret) Advice() string {
+	name := cmp.Or(s.name, "api_key")
 	switch {
 	case s.Env != "":
 		return "export " + s.Env + " where this program runs (cron and systemd read no profile), " +
-			"or name a file: " + cmp.Or(s.name, "api_key") + ": {file: path}"
+			"or name a file: " + name + ": {file: path}"
 	case s.File != "":
 		return "write the key into that file, readable by the user that runs this program"
 	}
-	return "name the variable or the file that holds the key"
+	return "write " + name + ": {env: VARIABLE} or {file: path} under this credential in quota.yaml"
 }
 
 // Exposed reports whether other users can read the secret's file, and its mode.

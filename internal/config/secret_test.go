@@ -64,8 +64,7 @@ func TestKeyErrors(t *testing.T) {
 		secret Secret
 		want   string
 	}{
-		{Secret{owner: "key1"}, "credential key1 has no api_key: write api_key: " +
-			"{env: YOUTUBE_API_KEY} or {file: path}"},
+		{Secret{owner: "key1"}, "credential key1 has no api_key"},
 		{Secret{Env: "NO_KEY", getenv: env()}, "environment variable NO_KEY is not set or empty"},
 		{Secret{Env: "K", getenv: env("K", " \n")}, "environment variable K is not set or empty"},
 		{Secret{Env: "K", getenv: env("K", canary+"\nx")},

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"quotabudget/internal/config"
@@ -45,9 +46,9 @@ func (e *exam) keys() {
 		e.exposed(about, c.APIKey, "a user with the key can spend its quota")
 		key, err := c.APIKey.Key()
 		if err != nil {
-			e.add(Finding{Error, "key-missing", about, err.Error(),
-				"its calls are refused without a key",
-				"put the key there, or name its place: api_key: {file: path}"})
+			what := strings.TrimPrefix(err.Error(), about+" ")
+			e.add(Finding{Error, "key-missing", about, what, "its calls are refused without a key",
+				c.APIKey.Advice()})
 			continue
 		}
 		owner := account{c.Upstream, key}
