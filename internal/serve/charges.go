@@ -198,26 +198,12 @@ func (s *Server) settle(ctx context.Context, in *settleInput) (*settleOutput, er
 		return err
 	})
 	if b := s.onlyBudgetOf(in.Hold); lost && in.Body.ChargeLost && len(call.Costs) > 0 && b != nil {
-		d, err = settleLost(ctx, b, in.Hold, call)
+		d, err = b.SettleLost(ctx, in.Hold, call)
 	}
 	out := &settleOutput{}
 	out.Body.Units, out.Body.Late = d.Units, d.Late
 	out.Body.Remaining = report.NewDecision(d, false).Remaining
 	return out, err
-}
-
-// settleLost books what a call used of a hold that the ledger has lost. Only its name is left, so
-// it counts for no other value of a label than that of the token. Errors: quota.ErrNotAllowed.
-func settleLost(ctx context.Context, b *quota.Budget, hold string, call quota.Call) (
-	quota.Decision, error) {
-	held := quota.HeldLabels(hold)
-	for label, value := range holder(ctx).LabelsOf() {
-		if required, counted := held[label]; counted && required != value {
-			return quota.Decision{}, fmt.Errorf("%w: this token charges for %s=%s, not for %s=%s",
-				quota.ErrNotAllowed, label, value, label, required)
-		}
-	}
-	return b.SettleLost(ctx, hold, call)
 }
 
 type releaseOutput struct {

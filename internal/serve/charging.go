@@ -168,7 +168,8 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 	return b, call, nil
 }
 
-// withHold runs work on the budget whose ledger holds the hold.
+// withHold runs work on the budget whose ledger holds the hold. It requires a hold of the buckets
+// and of the label values that the caller's token may charge.
 func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Budget) error) error {
 	buckets, err := quota.HeldBuckets(hold)
 	if err != nil {
@@ -177,6 +178,14 @@ func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Bud
 	for _, bucket := range buckets {
 		if !holder(ctx).MayCharge(bucket) {
 			return huma.Error403Forbidden("this token may not charge " + bucket)
+		}
+	}
+	held := quota.HeldLabels(hold)
+	for label, value := range holder(ctx).LabelsOf() {
+		value = value[:min(len(value), quota.MaxValueBytes)]
+		if required, counted := held[label]; counted && required != value {
+			return huma.Error403Forbidden(fmt.Sprintf("this token charges for %s=%s, not for %s=%s",
+				label, value, label, required))
 		}
 	}
 	for _, cred := range s.Source().Config.Credentials {
