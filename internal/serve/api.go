@@ -56,7 +56,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 			read)
 		route(s, api, "GET /v1/sweeps", "Which runs fetched charts, newest first", s.sweeps, read)
 		route(s, api, "POST /v1/links", "Make a short link to a chart, a video or a search", s.link,
-			errorsOf(400, 422, 500), shortBody, creates)
+			errorsOf(422, 500), shortBody, creates)
 	}
 	route(s, api, "GET /v1/budgets", "What is left of each quota, as in quotactl status", s.status,
 		read, private)
@@ -78,7 +78,7 @@ func (s *Server) api(mux *http.ServeMux) huma.API {
 		"Give back what is left of a hold, as quotactl release does", s.release, charging)
 	route(s, api, "POST /v1/decisions",
 		"Ask whether a caller of another program is within its policy", s.decide,
-		errorsOf(404, 422, 503), shortBody, private)
+		errorsOf(404, 422), shortBody, private)
 	amend(api)
 	return api
 }
@@ -107,6 +107,13 @@ func route[I, O any](s *Server, api huma.API, route, summary string,
 		Responses:   map[string]*huma.Response{"429": denied}}
 	for _, set := range options {
 		set(&o)
+	}
+	o.Errors = append(o.Errors, 503) // of the ledger, the catalogue or the store of the limits
+	if method != http.MethodGet {
+		o.Errors = append(o.Errors, 403) // for pages of other sites
+	}
+	if o.MaxBodyBytes > 0 {
+		o.Errors = append(o.Errors, 400, 408, 413, 415)
 	}
 	huma.Register(api, o, answering(s, answer))
 }

@@ -95,6 +95,7 @@ func TestCharges(t *testing.T) {
 		{"charges", "{\n\"units\":", nil, 400, `"message":"cannot parse the JSON at line 2, byte 9"`},
 		{"charges", `{"units":1} x`, nil, 400, `"message":"cannot parse the JSON at line 1, byte 13"`},
 		{"charges", `{"units":1}`, []string{"Idempotency-Key", strings.Repeat("k", 257)}, 422, "header"},
+		{"charges", `{"units":1` + strings.Repeat(" ", 64<<10) + `}`, nil, 413, "too large"},
 		{"holds", `{"units":5,"ttl":"soon"}`, nil, 422, "ttl: must be a duration"},
 		{"holds", `{"units":5,"ttl":"1h","lapse":"never"}`, nil, 422, "body.lapse"},
 		{"holds", `{"units":5,"ttl":"1h"}`, nil, 429, "retry_at"},

@@ -28,7 +28,7 @@ func (s *Server) charging(api huma.API) func(*huma.Operation) {
 		reflect.TypeFor[denial](), reflect.TypeFor[limit.Problem]())
 	return func(o *huma.Operation) {
 		o.MaxBodyBytes = 64 << 10
-		o.Errors = append(o.Errors, 400, 401, 403, 404, 409, 500, 503)
+		o.Errors = append(o.Errors, 400, 401, 403, 404, 409, 500)
 		o.Responses = map[string]*huma.Response{"429": tooMuch}
 		o.Middlewares = append(o.Middlewares, func(ctx huma.Context, next func(huma.Context)) {
 			ctx.SetHeader("Cache-Control", "no-store")

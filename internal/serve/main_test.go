@@ -162,6 +162,7 @@ func (s *env) hold(r *http.Request, answer reply) {
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r,
 			PathParams: params, Route: route},
 		Status: answer.status, Header: answer.header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	input.SetBodyBytes([]byte(answer.body))
 	if err := openapi3filter.ValidateResponse(s.Context(), input); err != nil {
