@@ -92,7 +92,8 @@ func TestLimitsPerLabel(t *testing.T) {
 			"", "65 35 0 30", 15},
 		{"for one team", 3 * time.Hour,
 			func() (quota.Decision, error) { return b.Charge(ctx, keyed(team("web", 5), "k")) },
-			"idempotency key was used before", "65 35 0 30", 0},
+			`"charge 5 of default", and is now sent with another value of a label that has limits`,
+			"65 35 0 30", 0},
 		{"a cancelled charge counts no more", 3 * time.Hour,
 			func() (quota.Decision, error) {
 				d, cancel, err := b.Spend(ctx, team("web", 5))

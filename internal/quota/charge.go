@@ -70,8 +70,12 @@ func (a *Account) recall(key, request string) (d Decision, known bool, err error
 		_, costs, _ := strings.Cut(inWords(was.Request), " ")
 		return d, true, &settledError{fmt.Sprintf("%s is already settled with %s", key, costs)}
 	default:
-		return d, true, fmt.Errorf("%q was used for %q, and is now sent with %q: %w", key,
-			inWords(was.Request), inWords(request), ErrKeyReused)
+		sent := strconv.Quote(inWords(request))
+		if inWords(was.Request) == inWords(request) {
+			sent = "another value of a label that has limits"
+		}
+		return d, true, fmt.Errorf("%q was used for %q, and is now sent with %s: %w", key,
+			inWords(was.Request), sent, ErrKeyReused)
 	}
 	err = json.Unmarshal([]byte(was.Decision), &d)
 	if err != nil || !d.Allowed || d.At.IsZero() || len(d.Units) == 0 {
