@@ -143,6 +143,8 @@ func TestHolds(t *testing.T) {
 	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":34}}`), 409)
 	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":-1}}`), 422,
 		"must be 0 or more")
+	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":1000000000001}}`), 422,
+		"at least 0 and at most 1000000000000")
 	s.wants(s.send(http.MethodDelete, path, ""), 404)
 	s.wants(s.get("/v1/log/entries"), 200, `"units":33`, `"team":"ci"`) // of the hold
 	path = hold(`{"units":20,"ttl":"1m"}`)
