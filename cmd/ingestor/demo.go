@@ -192,7 +192,9 @@ func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Hand
 		return err
 	}
 	began := time.Now()
-	clock := func() time.Time { return then.Add(demoSpeed * time.Since(began)) }
+	clock := func() time.Time {
+		return then.Add(min(demoSpeed*time.Since(began), time.Since(then)))
+	}
 	st.ledger.Now = clock
 	sweep := st.sweep()
 	sweep.Now, sweep.Run = clock, quota.NewRunID(then)

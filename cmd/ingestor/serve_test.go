@@ -11,7 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"quotabudget/internal/catalog"
+	"quotabudget/internal/cli"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/standin"
 )
@@ -60,6 +63,24 @@ func TestServeDemo(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	if code := p.code(); code != 0 {
 		t.Errorf("ended with %d: %s", code, p.stderr.String())
+	}
+}
+
+// The last sweep of a demo on a slow machine ends now, not after it.
+func TestDemoTick_EndsByNow(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"QUOTA_STATE_DIR": t.TempDir()}
+	a := &app{cli.Common{Getenv: func(name string) string { return env[name] }}}
+	cfg, err := a.demoConfig(t.Context(), "")
+	must(t, err)
+	must(t, a.demoTick(t.Context(), *cfg, &standin.YouTube{}, time.Now()))
+	c, err := catalog.Open(t.Context(), cfg.Catalog)
+	must(t, err)
+	defer c.Close()
+	runs, err := c.Runs(t.Context(), time.Time{}, 1)
+	must(t, err)
+	if now := time.Now(); len(runs) != 1 || runs[0].EndedAt.After(now) {
+		t.Errorf("at %v the demo has %+v", now, runs)
 	}
 }
 
