@@ -116,7 +116,8 @@ func TestTooMuch(t *testing.T) {
 func TestNoList(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false,
-		`{"items":null}`: false, `null`: false,
+		`{"items":null}`: false, `null`: false, `{"items":[null]}`: false,
+		`{"kind":"youtube#list","items":[{},{"id":""}]}`: false,
 		`{"items":[]}`: true, `{"kind":"youtube#list"}`: true,
 	} {
 		client, asked := answering(t, with(body))

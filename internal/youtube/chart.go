@@ -50,6 +50,9 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 		if page.Videos, err = videos(res.Items, body); err != nil {
 			return err
 		}
+		if len(res.Items) > 0 && len(page.Videos) == 0 {
+			return &untrusted.Unusable{Path: "items", Problem: "has no video with an id"}
+		}
 		page.Next = res.NextPageToken
 		return nil
 	})
