@@ -157,3 +157,17 @@ func TestCutShort(t *testing.T) {
 		}
 	}
 }
+
+// TestMistyped: the error of a response with a value of another type says what is wrong with it.
+func TestMistyped(t *testing.T) {
+	for _, body := range []string{`[]`, `{"items":[{"id":"a","statistics":{"viewCount":"many"}}]}`,
+		`{"items":[{"id":"a","statistics":{"viewCount":7}}]}`} {
+		client, _ := answering(t, with(body))
+		client.Retry.Transient = 0
+		_, err := ask(t, client)
+		if want := "youtube: transient (HTTP 200): the answer is garbled: json: "; err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
+}

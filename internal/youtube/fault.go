@@ -136,6 +136,6 @@ func translate(err error) error {
 // garbled reports whether a 2xx response lacked the expected JSON.
 func garbled(err error) bool {
 	_, malformed := errors.AsType[*json.SyntaxError](err)
-	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)
+	mistyped := strings.HasPrefix(err.Error(), "json: ") // not always an UnmarshalTypeError
 	return malformed || mistyped || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
