@@ -102,16 +102,20 @@ func isNoKey(text string) bool { return !quota.LooksSecret(text) }
 
 var (
 	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// randomForm matches the random part of keys such as ghp_… and whsec_….
+	randomForm = regexp.MustCompile(`[A-Za-z0-9]{20,}`)
 	// projectForm matches a project's ID or number.
 	projectForm = regexp.MustCompile(`^(?:[a-z0-9.-]+:)?[A-Za-z0-9_-]{1,63}$`)
 )
 
 // checkKeyVariable never repeats the text, which may be the key.
 func checkKeyVariable(text string) error {
+	random := randomForm.FindString(text)
 	switch {
 	case text == "":
 		return errors.New("name the variable")
-	case !variableForm.MatchString(text) || quota.LooksSecret(text):
+	case !variableForm.MatchString(text), random != strings.ToUpper(random) &&
+		strings.ContainsAny(random, "0123456789"):
 		return errors.New("must be the name of a variable, such as " + KeyVariable +
 			"; if it is the key itself, " + rotate)
 	}
