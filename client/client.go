@@ -142,12 +142,11 @@ func (c *Client) settle(ctx context.Context, hold string, used map[string]int64,
 }
 
 // final reports whether retrying a settlement is pointless: it is booked, or the server refuses it
-// for good.
+// for good. Other refusals, such as of a token or of a slow request, can pass.
 func final(err error) bool {
 	var refused *StatusError
-	return err == nil || errors.As(err, &refused) && refused.Status/100 == 4 &&
-		refused.Status != http.StatusUnauthorized && refused.Status != http.StatusForbidden &&
-		refused.Status != http.StatusTooManyRequests
+	return err == nil || errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
+		refused.Status == http.StatusConflict || refused.Status == http.StatusUnprocessableEntity)
 }
 
 // Release returns the rest of a hold, for a call that was never sent.

@@ -205,6 +205,10 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "<h1>Not Found</h1>")
 		return
+	case "slow":
+		w.WriteHeader(http.StatusRequestTimeout)
+		io.WriteString(w, `{"title":"Request Timeout","status":408,"detail":"body read timeout"}`)
+		return
 	case "gateway":
 		w.WriteHeader(http.StatusBadGateway)
 		io.WriteString(w, "null")

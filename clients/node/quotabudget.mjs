@@ -112,10 +112,15 @@ export class Ledger {
   }
 
   /** Settles the journal entries of an earlier process, and returns their number. Call it at the
-   * start. @returns {Promise<number>} */
+   * start. If some cannot be settled, it throws the last one's error after the others.
+   * @returns {Promise<number>} */
   async replay() {
     const waiting = this.journal?.load() ?? []
-    for (const [hold, used] of waiting) await this.#settle(hold, used, true)
+    let failed
+    for (const [hold, used] of waiting) {
+      await this.#settle(hold, used, true).catch((e) => { failed = e })
+    }
+    if (failed) throw failed
     return waiting.length
   }
 
@@ -126,10 +131,8 @@ export class Ledger {
       if (kept) this.journal?.drop(hold)
       return settled
     } catch (e) {
-      // booked or refused for good: a retry cannot book more
-      if (kept && e.status >= 400 && e.status < 500 && ![401, 403, 429].includes(e.status)) {
-        this.journal?.drop(hold)
-      }
+      // refused for good; other refusals, such as of a token, can pass
+      if (kept && [404, 409, 422].includes(e.status)) this.journal?.drop(hold)
       throw e
     }
   }

@@ -86,10 +86,16 @@ class Ledger:
 
     def replay(self) -> int:
         """Settles the journal entries of an earlier process, and returns their number. Call it at
-        the start."""
+        the start. If some cannot be settled, it raises the last one's error after the others."""
         waiting = self._journal.load() if self._journal else []
+        failed = None
         for hold, used in waiting:
-            self._settle(hold, used, True)
+            try:
+                self._settle(hold, used, True)
+            except QuotaError as e:
+                failed = e
+        if failed:
+            raise failed
         return len(waiting)
 
     def _settle(self, hold: str, used: dict[str, int], kept: bool) -> dict[str, Any]:
@@ -97,8 +103,8 @@ class Ledger:
             settled = self._send("POST", _path(hold) + "/settlements",
                                  {"costs": used, "charge_lost": True})
         except QuotaError as e:
-            # booked or refused for good: a retry cannot book more
-            if kept and e.status // 100 == 4 and e.status not in (401, 403, 429):
+            # refused for good; other refusals, such as of a token, can pass
+            if kept and e.status in (404, 409, 422):
                 self._journal.drop(hold)
             raise
         if kept:
