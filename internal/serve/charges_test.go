@@ -304,6 +304,26 @@ func TestHoldsOfALabel(t *testing.T) {
 		"Bearer ops-token-0123456789a"), 200)
 }
 
+// TestDenialOfALabel requires that the RateLimit fields are those of the value that is exhausted,
+// not of the bucket, which has units left.
+func TestDenialOfALabel(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t, limitedTo(t, hourly+", {bucket: default, per: label:team, units: 50, window: 1h}"))
+	for value, labels := range map[string]string{"ci": `{"team":"ci"}`, "(none)": `{}`} {
+		body := `{"units":30,"labels":` + labels + `}`
+		s.wants(s.send(http.MethodPost, "/v1/charges", body), 200)
+		r := s.send(http.MethodPost, "/v1/charges", body)
+		name := `"default@team=` + value + ` 1h"`
+		s.wants(r, 429, `"violated-policies":[`+name+`]`)
+		if got := r.header.Get("RateLimit-Policy"); got != name+";q=50;w=3600" {
+			t.Errorf("RateLimit-Policy: %s", got)
+		}
+		if got := r.header.Get("RateLimit"); !strings.HasPrefix(got, name+";r=20;t=3") {
+			t.Errorf("RateLimit: %s", got)
+		}
+	}
+}
+
 // TestPublicWithoutTokens requires that a public server without tokens refuses charges: behind a
 // reverse proxy, every request comes from this machine.
 func TestPublicWithoutTokens(t *testing.T) {
