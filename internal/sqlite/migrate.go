@@ -83,8 +83,7 @@ func checkKind(ctx context.Context, from querier, schema Schema, known int) (
 	}
 	switch {
 	case id == 0 && version == 0 && tables == 0:
-		return 0, fmt.Errorf("empty, as after a full disk or a copy that broke off; restore a %s: %w",
-			schema.Name, ErrNotDatabase)
+		return 0, fmt.Errorf("empty, as after a full disk or a copy that broke off: %w", ErrDamaged)
 	case id != schema.ApplicationID:
 		return 0, fmt.Errorf("a database, but no %s (application_id %#x, want %#x): %w",
 			schema.Name, uint32(id), uint32(schema.ApplicationID), ErrNotDatabase)
