@@ -24,6 +24,7 @@ import (
 	"quotabudget/internal/config"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/standin"
 )
@@ -216,5 +217,34 @@ func TestStalledDaemon(t *testing.T) {
 				t.Errorf("charts %+v", charts)
 			}
 		})
+	}
+}
+
+// TestDescribe: the daemon's forecast of another upstream's buckets has their resets and units.
+func TestDescribe(t *testing.T) {
+	env := map[string]string{"HOME": "/home"}
+	cfg, err := config.Search{Path: "quota.yaml", Text: []byte(`
+credentials: [{name: a1, upstream: anthropic}]
+jobs:
+  - {name: here, command: [true], schedule: "0 * * * *", cost: {bucket: money, units: 5}}
+  - {name: cron, elsewhere: host1, schedule: "0 * * * *", cost: {bucket: money, units: 5}}
+`), Getenv: func(name string) string { return env[name] }}.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := quota.Window{Calendar: "day", Zone: time.UTC}
+	resets := map[string]quota.Window{"money": day, "requests": day}
+	q := plan.Question{Credential: "a1", Resets: resets}
+	if err := (&deps{cfg: cfg}).describe(t.Context(), &q); err != nil {
+		t.Fatal(err)
+	}
+	if text := q.Amount("money", 21_600_000); text != "$21.60" {
+		t.Error(text)
+	}
+	if q.Resets["money"].Calendar != "month" || q.Resets["requests"].IsCalendar() {
+		t.Errorf("%v", q.Resets)
+	}
+	if len(q.Lanes) != 1 || q.Lanes[0].Job != "cron" {
+		t.Errorf("%v", q.Lanes)
 	}
 }

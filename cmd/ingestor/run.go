@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"slices"
 	"syscall"
 	"time"
 
@@ -22,10 +21,10 @@ import (
 	"quotabudget/internal/daemon"
 	"quotabudget/internal/ingest"
 	"quotabudget/internal/notify"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
 	"quotabudget/internal/report"
 	"quotabudget/internal/serve"
-	"quotabudget/internal/share"
 )
 
 // daemon runs the lanes and what answers for them, until one of them returns.
@@ -107,18 +106,33 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	d := s.cfg.Daemon
 	return &daemon.Config{
 		Lanes: lanes, Claims: s.ledger, Spending: s.ledger, Catalog: s.catalog, Lease: d.Lease,
-		Grace: d.Grace, ForecastEvery: time.Minute, Elsewhere: s.elsewhere,
+		Grace: d.Grace, ForecastEvery: time.Minute, Describe: s.describe,
 	}, nil
 }
 
-// elsewhere returns the lanes that run elsewhere and spend from a credential.
-func (s *deps) elsewhere(ctx context.Context, credential string) ([]share.Lane, error) {
-	cred, err := s.cfg.Credential(credential)
+// describe adds the lanes that run elsewhere to the question of a forecast, and sets the resets and
+// units of the price list.
+func (s *deps) describe(ctx context.Context, q *plan.Question) error {
+	cred, err := s.cfg.Credential(q.Credential)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	table := s.cfg.Table(cred)
+	q.Amount = func(bucket string, units int64) string {
+		return report.UnitOf(table, bucket).Text(units)
+	}
+	for name := range q.Resets {
+		if b, ok := table.Bucket(name); ok {
+			q.Resets[name] = b.Reset
+		}
 	}
 	lanes, err := report.Source{Config: s.cfg, Ledger: s.ledger}.JobLanes(ctx, cred)
-	return slices.DeleteFunc(lanes, func(l share.Lane) bool { return !l.External }), err
+	for _, l := range lanes {
+		if l.External {
+			q.Lanes = append(q.Lanes, l)
+		}
+	}
+	return err
 }
 
 // lanes returns the lanes of all kinds of jobs, to be run or only to be counted. To add a kind,

@@ -79,9 +79,9 @@ type Config struct {
 	Grace   time.Duration // how long Run waits for its runs after its context ends
 
 	ForecastEvery time.Duration // 0 for never
-	// Elsewhere returns, for the forecast, the lanes of other programs that spend from a
-	// credential; may be nil.
-	Elsewhere func(ctx context.Context, credential string) ([]share.Lane, error)
+	// Describe completes the question of a credential's forecast: it adds the lanes of other
+	// programs, and sets the resets and units of the buckets. May be nil.
+	Describe func(ctx context.Context, q *plan.Question) error
 }
 
 // ErrGrace is returned by Run if runs are still under way when the grace period is over.

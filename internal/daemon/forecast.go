@@ -62,8 +62,12 @@ func unixOrNever(at time.Time) float64 {
 
 func (c *Config) forecasts(ctx context.Context, p Policy) ([]plan.Forecast, error) {
 	b := p.Budget
+	limits, _, err := b.Listed(ctx)
+	if err != nil {
+		return nil, err
+	}
 	q := plan.Question{
-		Credential: b.Credential, Limits: quota.Enforced(b.Limits),
+		Credential: b.Credential, Limits: quota.Enforced(limits),
 		Resets: make(map[string]quota.Window), Price: b.Prices[chartMethod],
 	}
 	for _, l := range c.sharing(b.Credential) {
@@ -72,19 +76,16 @@ func (c *Config) forecasts(ctx context.Context, p Policy) ([]plan.Forecast, erro
 			break
 		}
 	}
-	for _, bucket := range b.Buckets() {
-		q.Resets[bucket] = p.Day
+	for _, l := range q.Limits {
+		q.Resets[l.Bucket] = p.Day
 	}
-	var err error
 	if q.Lanes, err = c.costedLanes(ctx, b.Credential, ""); err != nil {
 		return nil, err
 	}
-	if c.Elsewhere != nil {
-		lanes, err := c.Elsewhere(ctx, b.Credential)
-		if err != nil {
+	if c.Describe != nil {
+		if err := c.Describe(ctx, &q); err != nil {
 			return nil, err
 		}
-		q.Lanes = append(q.Lanes, lanes...)
 	}
 	return q.Ask(ctx, c.Spending)
 }

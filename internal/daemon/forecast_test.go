@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"quotabudget/internal/job"
+	"quotabudget/internal/plan"
 	"quotabudget/internal/quota"
-	"quotabudget/internal/share"
 )
 
 // TestForecast: a schedule that needs more units than a day has is logged once, as a warning. With
@@ -34,13 +34,14 @@ func TestForecast_OwnPace(t *testing.T) {
 		p.pace(&p.config.Lanes[0], &quota.Pace{Curve: append(make([]int64, 23), 1)})
 		p.job("calm", "5 * * * *", 2, "")
 		p.config.ForecastEvery = 10 * time.Minute
-		p.config.Elsewhere = func(_ context.Context, credential string) ([]share.Lane, error) {
-			if credential != "key1" {
-				t.Errorf("asked for %s", credential)
+		p.config.Describe = func(_ context.Context, q *plan.Question) error {
+			if q.Credential != "key1" {
+				t.Errorf("asked for %s", q.Credential)
 			}
 			cron := p.jobOf("cron", "30 * * * *", 2000, "").Lane
 			cron.External = true
-			return []share.Lane{cron}, nil
+			q.Lanes = append(q.Lanes, cron)
+			return nil
 		}
 		p.start()
 		time.Sleep(time.Minute)
@@ -64,5 +65,20 @@ func TestForecast_Learns(t *testing.T) {
 		time.Sleep(12 * time.Hour)
 		w.expectLogged(1, "level=WARN", "forecast: default runs dry at", "careful will miss")
 		w.expectLogged(1, "level=INFO", "forecast: default lasts to", "was=runs_dry")
+	})
+}
+
+// TestForecast_Parts: each part of a split bucket has a forecast, because each has the limit.
+func TestForecast_Parts(t *testing.T) {
+	at(t, midnight.Add(10*time.Minute), 100, func(w *env) {
+		p := w.open()
+		p.sweep.Budget.Split = []string{quota.DefaultBucket}
+		p.job("idle", "0 0 1 1 *", 1, "")
+		p.config.ForecastEvery = 10 * time.Minute
+		_, err := p.sweep.Budget.Charge(w.Context(), quota.Call{Bucket: "default/m", Units: 100})
+		must(t, err)
+		p.start()
+		time.Sleep(time.Minute)
+		w.expectLogged(1, "level=WARN", "forecast: default/m is exhausted")
 	})
 }
