@@ -112,6 +112,14 @@ func compile(text string, scope scope, result resultType) (*program, error) {
 	if err != nil {
 		return nil, errors.New(firstLine(err))
 	}
+	// The library does not report the unknown names among the arguments of a function.
+	known := slices.AppendSeq([]string{"distinct", "graphql_operation", "graphql_points"},
+		maps.Keys(scope.types()))
+	for _, name := range slices.Sorted(maps.Keys(check.names)) {
+		if !slices.Contains(known, name) && scope.Tables[name].Rows == nil {
+			return nil, fmt.Errorf("unknown name %s", name)
+		}
+	}
 	return &program{code, check.names, slices.Sorted(maps.Keys(check.paths)),
 		slices.Sorted(maps.Keys(check.reads))}, nil
 }
