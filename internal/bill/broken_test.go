@@ -122,4 +122,12 @@ func TestCount(t *testing.T) {
 	if got, err = countOf(t, serve); err != nil || got.Known || got.Units != 0 {
 		t.Errorf("a missing day: %+v, %v", got, err)
 	}
+	answers[""] = `{"data": [` + bucket("1795478400", row("p2", "gpt-5, output", "9")) + `]}`
+	if got, err = countOf(t, serve); err != nil || got.Known || got.Units != 0 {
+		t.Errorf("only another project: %+v, %v", got, err)
+	}
+	answers[""] = `{"data": [` + bucket("1795478400") + `]}`
+	if got, err = countOf(t, serve); err != nil || !got.Known || got.Units != 0 {
+		t.Errorf("an unused day: %+v, %v", got, err)
+	}
 }

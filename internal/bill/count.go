@@ -24,6 +24,7 @@ type Count struct {
 type period struct {
 	begin time.Time // zero if it has none of its own
 	rows  []any
+	other bool // it has rows, but only of other projects
 }
 
 // periods returns the periods of a report without the rows of other projects.
@@ -49,10 +50,12 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 				}
 				p.begin = at
 			}
+			rows := len(p.rows)
 			p.rows = slices.DeleteFunc(p.rows, func(row any) bool {
 				project, _ := untrusted.FindText(row, m.Project)
 				return m.Project != "" && c.Project != "" && project != c.Project
 			})
+			p.other = rows > 0 && len(p.rows) == 0
 			all = append(all, p)
 		}
 	}
@@ -80,7 +83,8 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		if m.Dated() && (p.begin.Before(day.Begin) || !p.begin.Before(day.End)) {
 			continue
 		}
-		out.Known = out.Known || m.Dated()
+		// only other projects: perhaps this one's name is mistyped, and its units were counted
+		out.Known = out.Known || m.Dated() && !p.other
 		for _, row := range p.rows {
 			if metric, _ := untrusted.FindText(row, m.Metric); m.Metric != "" && metric != bucket.Metric {
 				continue
