@@ -58,7 +58,7 @@ func Examine(ctx context.Context, ledgerURL, credential string) (Facts, error) {
 	ctx, done := context.WithTimeout(ctx, connectTimeout)
 	defer done()
 	f := Facts{Address: a.Addrs[0], TLS: a.tls != nil, Password: a.Password != ""}
-	if err := f.clock(ctx, client); err != nil {
+	if err := f.clock(ctx, client); err != nil && !isRefused(err) {
 		return f, explain(err)
 	}
 	f.info(ctx, client)
@@ -180,21 +180,30 @@ return lacks`
 // rights finds the required commands that the user may not call.
 func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, credential string) {
 	key := credentialKey(credential, "rights")
-	refused := func(err error) bool {
-		return err != nil && strings.HasPrefix(err.Error(), "NOPERM")
-	}
 	lacks, err := client.Eval(ctx, probe, []string{key}).StringSlice()
 	switch {
-	case refused(err):
+	case isRefused(err):
 		lacks = []string{"EVAL"}
 	case err != nil: // it accepts no writes, which other findings report
 		return
+	}
+	if isRefused(client.EvalSha(ctx, "none", []string{key}).Err()) {
+		lacks = append(lacks, "EVALSHA")
+	}
+	_, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.PTTL(ctx, key).Err() })
+	for _, name := range []string{"MULTI", "EXEC"} {
+		if err != nil && strings.Contains(err.Error(), "run the '"+strings.ToLower(name)) {
+			lacks = append(lacks, name)
+		}
 	}
 	if slices.Contains(f.Hidden, "INFO") {
 		lacks = append(lacks, "INFO")
 	}
 	f.Lacks = lacks
 }
+
+// isRefused reports whether the user may not call a command.
+func isRefused(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOPERM") }
 
 // RightsLine returns the command that gives a user all rights that a ledger needs.
 func RightsLine(cluster bool) string {

@@ -28,12 +28,7 @@ func TestLacks(t *testing.T) {
 	if err != nil || len(f.Lacks) > 0 || !slices.Equal(f.Hidden, []string{"CONFIG|GET"}) {
 		t.Errorf("%+v, %v", f, err)
 	}
-	// EVALSHA, MULTI and EXEC are granted along with EVAL, or fail at the first charge.
-	untried := []string{"EVALSHA", "MULTI", "EXEC"}
 	for _, right := range redisstore.Rights {
-		if slices.Contains(untried, right) || right == "TIME" {
-			continue
-		}
 		do(t, admin, "acl", "setuser", "quota", "-"+right)
 		f, err := redisstore.Examine(t.Context(), url, "default")
 		if err != nil || !slices.Equal(f.Lacks, []string{right}) {
