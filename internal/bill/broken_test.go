@@ -2,6 +2,7 @@ package bill
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,6 +35,11 @@ func countOf(t *testing.T, serve http.HandlerFunc) (Count, error) {
 // TestBroken: an unreliable response is an error of a kind, and repeats no key.
 func TestBroken(t *testing.T) {
 	const begin = `{"data": [{"start_time": 1795478400, "results": [`
+	var many []string
+	for i := range 4000 {
+		many = append(many, fmt.Sprintf(
+			`{"project_id": "p1", "line_item": "m%d", "amount": {"value": 4e9}}`, i))
+	}
 	for name, c := range map[string]struct {
 		status     int
 		body, want string
@@ -49,6 +55,8 @@ func TestBroken(t *testing.T) {
 		"no number": {200, begin + `{"project_id": "p1", "amount": {"value": "many"}}]}]}`,
 			"amount.value is not a number", Other},
 		"too much": {200, begin + `{"project_id": "p1", "amount": {"value": 1e15}}]}]}`,
+			"a figure is too large", Other},
+		"too much of many models": {200, begin + strings.Join(many, ",") + `]}]}`,
 			"a figure is too large", Other},
 		"no begin": {200, `{"data": [{"results": []}]}`, "a period has no start_time", Other},
 		"a refused key": {401, `{"error": {"message": "Incorrect API key: ` + secretKey + `"}}`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,10 +112,11 @@ func TestUsage(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	s := newEnv(t)
-	s.YouTube.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0}, 300
+	s.YouTube.Limits, s.MinuteLimit = map[string]int64{"default": 20_000, "search_list": 0,
+		"video_insert": math.MaxInt64}, 300
 	got, err := s.client().Limits(t.Context())
 	const want = "default 20000 day, default 300 1m, search_list 0 day, " +
-		"video_batch_get_stats 10000 day, video_insert 100 day"
+		"video_batch_get_stats 10000 day, video_insert -1 day"
 	if text := inWords(got); err != nil || text != want {
 		t.Errorf("%s, %v", text, err)
 	}

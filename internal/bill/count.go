@@ -103,7 +103,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		}
 	}
 	for model, sum := range sums {
-		if sum > maxCount {
+		if float64(out.Units)+sum > maxCount {
 			return out, unusable(m, "a figure is too large: "+strings.Join(f.Paths, ", "))
 		}
 		out.Models[model] = int64(math.Round(sum))
@@ -112,7 +112,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 	return out, nil
 }
 
-// maxCount is the largest count of one model on one day that is accepted.
+// maxCount is the largest count of one day that is accepted.
 const maxCount = 1 << 52
 
 // number adds up the numbers of a figure in a row. It returns false if there is none.

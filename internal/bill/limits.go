@@ -16,7 +16,7 @@ import (
 type Limit struct {
 	Bucket string // or part of one
 	Window quota.Window
-	Units  int64 // -1 for unlimited
+	Units  int64 // -1 for unlimited, or more than a limit here can be
 }
 
 // Limits returns the limits that the upstream reports of the account.
@@ -84,7 +84,10 @@ func (c *Client) limit(m costs.Meter, f costs.Figure, row any) (l Limit, ok bool
 	if err != nil || !ok {
 		return l, false, err
 	}
-	l.Units = int64(n * f.Scale)
+	if n *= f.Scale; n > quota.MaxUnits { // such as 9223372036854775807, for unlimited
+		return l, true, nil
+	}
+	l.Units = int64(n)
 	if i := slices.IndexFunc(f.Tiers, func(tier int64) bool { return tier >= l.Units }); i >= 0 {
 		l.Units = f.Tiers[i]
 	}
