@@ -173,8 +173,11 @@ func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	case d.Replayed:
 		text = "already done with this key: " + text
 	case d.Observed:
-		text += " (observed only: " + d.Limit + " would have denied it until " +
-			s.Moment(d.RetryAt) + ")"
+		text += " (observed only: " + d.Limit + " would have denied it"
+		if !d.RetryAt.IsZero() { // otherwise it exceeds the limit, or the end is not known
+			text += " until " + s.Moment(d.RetryAt)
+		}
+		text += ")"
 	}
 	if len(d.Remaining) > 0 {
 		text += "; " + left(d, p)
