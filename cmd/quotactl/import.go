@@ -146,7 +146,7 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 	if account, err := user.Lookup(l.User); l.User != "" && err == nil {
 		home = account.HomeDir
 	}
-	s := shellReader{env: map[string]string{"HOME": home, "LOGNAME": l.User}}
+	s := shellReader{env: map[string]string{"HOME": home, "LOGNAME": l.User}, codes: new(int)}
 	maps.Copy(s.env, l.Env)
 	err := s.read(l.Command, l.Env["SHELL"])
 	if err != nil && !strings.Contains(l.Command, "exec") && !strings.Contains(l.Command, "once") {
@@ -159,10 +159,17 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 type shellReader struct {
 	env   map[string]string
 	calls []invocation
+	codes *int // number of read codes: a variable can contain a command that expands it again
 }
+
+// maxCodes is the maximum number of codes to read in a line, each the argument of a "sh -c".
+const maxCodes = 50
 
 // read reads a command in the language of a shell, that of /bin/sh by default.
 func (s *shellReader) read(command, shell string) error {
+	if *s.codes++; *s.codes > maxCodes {
+		return errors.New("the command contains too many others")
+	}
 	variant := syntax.LangPOSIX
 	switch filepath.Base(shell) {
 	case "bash", "zsh":
@@ -223,7 +230,7 @@ func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
 			return nil
 		case "sh", "bash", "dash", "ksh", "zsh", "su", "runuser":
 			if code := codeOf(words[i+1:]); code != "" {
-				inner := shellReader{env: maps.Clone(env)}
+				inner := shellReader{env: maps.Clone(env), codes: s.codes}
 				err := inner.read(code, w)
 				s.calls = append(s.calls, inner.calls...)
 				return err

@@ -60,6 +60,9 @@ type importer struct {
 func (im *importer) read(ctx context.Context, lines []schedule.CronLine) error {
 	for _, l := range lines {
 		calls, err := im.callsOf(l)
+		if err != nil {
+			calls = nil // an error skips the line
+		}
 		for _, c := range calls {
 			fill := im.exec
 			if c.program == "ingestor" {
