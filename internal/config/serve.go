@@ -120,6 +120,9 @@ func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place
 	l := limit.Rule{Policy: f.Policy, By: by, Routes: f.Route, Cost: cmp.Or(f.Cost, 1),
 		Observe: f.Observe, Open: cmp.Or(f.WhenUnreachable, unreachable) == whenOpen}
 	l.Units, l.CountDenied, l.Algorithm = f.Requests, f.CountDenied, cmp.Or(f.Algorithm, limit.Log)
+	if at.Key("algorithm").Refused() {
+		l.Algorithm = limit.Log // one problem is enough
+	}
 	check(l.Policy, l.Cost, at)
 	for _, tier := range at.Key("tiers").Keys() {
 		if l.Tiers == nil {

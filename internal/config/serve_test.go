@@ -131,7 +131,7 @@ func TestServeProblems(t *testing.T) {
 			"limits.window: must be at most 24h per client"},
 		{"limits: [{name: p, per: decision, requests: 5, window: 1m}]",
 			"limits.per: must be client, key, organisation, route or global"},
-		{global + "window: 0s}]", `limits.window: "0s" is not a duration`},
+		{global + "window: 0s}]", `limits.window: "0s" is not a duration from 1µs to 8784h`},
 		{global + "window: 1m, tiers: {a: 1}}]", "tiers require a limit per client or per key"},
 		{"policies: [{name: p, requests: 5, window: 1m, route: GET /}]",
 			`serve.policies: unknown key "route"`},
@@ -145,7 +145,10 @@ func TestServeProblems(t *testing.T) {
 		{key + ", tier: gold}", `3: keys.tier: no limit has a tier "gold"`},
 	} {
 		text := strings.ReplaceAll("\n"+c.text, "\n", "\n ")
-		expectProblem(t, "serve:"+text, c.want)
+		problem := expectProblem(t, "serve:"+text, c.want)
+		if strings.Contains(c.text, "leaky") && strings.Contains(problem, "\n") {
+			t.Errorf("%s: more than one problem:\n%s", c.text, problem)
+		}
 	}
 }
 

@@ -189,8 +189,8 @@ func (l *List[T]) UnmarshalYAML(n *yaml.Node) error {
 func ParseDuration(text string, low, high time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < low || d > high {
-		return low, fmt.Errorf("%q is not a duration from %gs to %gh, such as 2m",
-			words.Clip(text), low.Seconds(), high.Hours())
+		return low, fmt.Errorf("%q is not a duration from %s to %gh, such as 2m", words.Clip(text), low,
+			high.Hours())
 	}
 	return d, nil
 }
