@@ -159,15 +159,18 @@ func (a *app) play(ctx context.Context, cfg *config.Config, f planFlags) (out re
 }
 
 func parseFrom(text string, reset quota.Window) (time.Time, error) {
-	if date, err := time.ParseInLocation("2006-01-02", text, reset.Zone); err == nil {
-		start, _ := reset.Bounds(date.Add(12 * time.Hour))
-		return start, nil
-	}
 	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
+	if date, failed := time.ParseInLocation("2006-01-02", text, reset.Zone); failed == nil {
+		t, _ = reset.Bounds(date.Add(12 * time.Hour))
+		err = nil
+	}
+	switch {
+	case err != nil:
 		return t, cli.Usagef(
 			"--from %s: neither a date such as 2026-11-01 nor a time such as 2026-11-01T07:00:00Z",
 			text)
+	case t.Year() < 1971 || t.Year() > 9900: // where the ledger's times begin, and RFC 3339 ends
+		return t, cli.Usagef("--from %s: must be in the years 1971 to 9900", text)
 	}
 	return t, nil
 }
