@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 )
@@ -228,7 +229,10 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 		return true, err
 	}
 	if response.StatusCode/100 == 2 {
-		return false, json.Unmarshal(text, out)
+		if json.Unmarshal(text, out) == nil && !reflect.ValueOf(out).Elem().IsZero() {
+			return false, nil
+		}
+		return true, fmt.Errorf("quota: %s: %w", response.Status, errGateway)
 	}
 	switch response.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -238,7 +242,7 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 	return again || errors.Is(err, errGateway), err
 }
 
-// errGateway reports that a gateway answered instead of the server.
+// errGateway reports that another server answered, such as a gateway.
 var errGateway = errors.New("not a response from the ledger")
 
 func refusal(status int, text []byte) error {

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -205,6 +206,16 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "<h1>Not Found</h1>")
 		return
+	case "portal":
+		io.WriteString(w, `{"status":"ok"}`)
+		return
+	case "cut":
+		whole := httptest.NewRecorder()
+		send(whole)
+		w.Header().Set("Content-Length", strconv.Itoa(whole.Body.Len()))
+		w.WriteHeader(whole.Code)
+		w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+		http.NewResponseController(w).Flush()
 	case "slow":
 		w.WriteHeader(http.StatusRequestTimeout)
 		io.WriteString(w, `{"title":"Request Timeout","status":408,"detail":"body read timeout"}`)

@@ -163,11 +163,10 @@ export class Ledger {
     try {
       answer = JSON.parse(text) ?? {}
     } catch { // a gateway may send any body
-      if (response.ok) throw new QuotaError(0, 'the answer is not JSON')
     }
-    if (response.ok) return answer
+    if (response.ok && (answer.units ?? answer.expires_at ?? answer.released)) return answer
     if (answer.limit) throw new Denied(response.status, answer)
-    if (!answer.detail) {
+    if (response.ok || !answer.detail) {
       const status = `${response.status} ${response.statusText}`
       throw new QuotaError(0, `${status}: not a response from the ledger`)
     }

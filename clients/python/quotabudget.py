@@ -17,10 +17,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import uuid
+from http.client import HTTPException
 from typing import Any, Optional
 
 TRIES = 3  # attempts at a request whose response is lost
 AGAIN = (0, 502, 503, 504)  # the ledger, or the server behind a gateway, is unavailable
+ANSWERED = {"units", "expires_at", "released"}  # one of them is in each answer of the server
 
 
 class QuotaError(Exception):
@@ -129,11 +131,14 @@ class Ledger:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=self.timeout) as response:
-                return json.loads(response.read())
+                answer = json.loads(response.read())
+                if not isinstance(answer, dict) or not answer.keys() & ANSWERED:
+                    raise ValueError(f"{response.status}: not a response from the ledger")
+                return answer
         except urllib.error.HTTPError as e:
             try:
                 problem = json.loads(e.read())
-            except ValueError:
+            except (OSError, ValueError, HTTPException):
                 problem = None
             if not isinstance(problem, dict):  # a gateway may send any body
                 problem = {}
@@ -143,7 +148,7 @@ class Ledger:
                 detail = f"{e.code} {e.reason}: not a response from the ledger"
                 raise QuotaError(0, detail) from None
             raise QuotaError(e.code, problem["detail"]) from None
-        except (OSError, ValueError) as e:
+        except (OSError, ValueError, HTTPException) as e:
             raise QuotaError(0, str(e)) from e
 
 
