@@ -15,6 +15,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/costs"
 	"quotabudget/internal/report"
 	"quotabudget/internal/share"
 	"quotabudget/internal/words"
@@ -70,7 +71,7 @@ func (a *app) jobs(c *cobra.Command, _ []string) error {
 		a.Logger().Warn("cannot read the results of the last runs", "error", err)
 	}
 	jobs := cli.Each(lanes, func(l share.Lane) jobJSON { return newJob(cfg, l, runs[l.Name()]) })
-	return a.Print(cli.Object{"jobs", jobs}, func(s cli.Screen) { drawJobs(s, jobs) })
+	return a.Print(cli.Object{"jobs", jobs}, func(s cli.Screen) { drawJobs(s, cfg, jobs) })
 }
 
 // lastRuns returns the last runs recorded by this machine's daemons; none if there is no catalogue
@@ -122,7 +123,7 @@ func newJob(cfg *config.Config, l share.Lane, runs []catalog.LaneRun) jobJSON {
 // shownRuns is how many of the last runs with a cost a table shows.
 const shownRuns = 5
 
-func drawJobs(s cli.Screen, jobs []jobJSON) {
+func drawJobs(s cli.Screen, cfg *config.Config, jobs []jobJSON) {
 	if len(jobs) == 0 {
 		s.Say("nothing is scheduled: jobs: and ingest: of quota.yaml have no " +
 			"jobs and no regions, and no daemon has run\n")
@@ -143,30 +144,31 @@ func drawJobs(s cli.Screen, jobs []jobJSON) {
 				color = cli.Yellow
 			}
 		}
+		cred, _ := cfg.Credential(j.Credential) // a sweep may have none yet
+		table := cfg.Table(cred)
 		for _, r := range j.Runs {
 			if len(r.Units) > 0 && len(took) < shownRuns {
-				took = append(took, unitsText(r.Units))
+				took = append(took, unitsText(table, r.Units))
 			}
 		}
 		return cli.Row{color, "job", j.Name, "kind", j.Kind, "schedule", j.Schedule,
 			"next", s.On(time.Time(j.Next)), "last", last, "outcome", outcome,
-			">holds", unitsText(j.Cost), ">took", strings.Join(took, ", ")}
+			">holds", unitsText(table, j.Cost), ">took", strings.Join(took, ", ")}
 	})
 	s.Draw(table, cli.Drop("kind"), cli.Shorten("last"), cli.Shorten("next"),
 		cli.Drop("took"), cli.Cut("schedule", 14), cli.Drop("holds"), cli.Drop("schedule"),
 		cli.Cut("job", 16), cli.Drop("last"))
 }
 
-// unitsText returns "40", or "12 input + 3 output" for several buckets.
-func unitsText(units map[string]int64) string {
-	if len(units) == 1 {
-		for _, n := range units {
-			return fmt.Sprint(n)
-		}
-	}
+// unitsText returns "40", or "$0.02 money + 3 requests" for several buckets.
+func unitsText(table *costs.Table, units map[string]int64) string {
 	var all []string
 	for _, bucket := range slices.Sorted(maps.Keys(units)) {
-		all = append(all, fmt.Sprintf("%d %s", units[bucket], bucket))
+		text := fmt.Sprint(units[bucket])
+		if unit := report.UnitOf(table, bucket); unit.IsMoney() {
+			text = unit.Text(units[bucket])
+		}
+		all = append(all, text+besides(bucket, len(units) > 1))
 	}
 	return strings.Join(all, " + ")
 }
