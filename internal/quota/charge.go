@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // keyScope returns the name of the answer to an idempotency key, "" for none.
@@ -37,9 +38,16 @@ func requestText(verb string, costs []Cost, reservation string) string {
 func inWords(request string) string {
 	verb, rest, _ := strings.Cut(request, " ")
 	var parts []string
+	bound := "after "
 	for _, word := range strings.Fields(rest) {
 		bucket, units, isCost := strings.Cut(word, "=")
+		at, err := strconv.ParseInt(word, 10, 64)
 		switch {
+		case verb == "adjust" && err == nil: // the bounds of a correction
+			if at < MaxTotal { // not "until now"
+				parts = append(parts, bound+time.UnixMicro(at).UTC().Format(time.RFC3339))
+			}
+			bound = "until "
 		case !isCost:
 			parts = append(parts, "from "+word) // a reservation
 		case units == strconv.Itoa(AllUnits):
