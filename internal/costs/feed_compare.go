@@ -100,7 +100,7 @@ func CompareFeed(list *Table, table PriceTable, models []FeedModel, source, day 
 // model returns the changes from today on by the prices of a model.
 func (c feedComparison) model(key string, m FeedModel) (all []FeedDifference) {
 	var before Row // after the previous price
-	listed := false
+	listed, refused := false, ""
 	for i, p := range m.Prices {
 		if i+1 < len(m.Prices) && m.Prices[i+1].Since <= c.today {
 			continue // no longer valid
@@ -111,6 +111,8 @@ func (c feedComparison) model(key string, m FeedModel) (all []FeedDifference) {
 		}
 		d, differs := c.compare(key, before, listed, p)
 		if differs {
+			d.Refused = cmp.Or(d.Refused, refused) // a later price is compared with the refused one
+			refused = d.Refused
 			all = append(all, d)
 			before, listed = d.row(before), true
 		}

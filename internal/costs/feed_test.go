@@ -293,6 +293,28 @@ func TestCheapAdditions(t *testing.T) {
 	}
 }
 
+// TestLaterPrices: a price that follows a refused one is refused, too.
+func TestLaterPrices(t *testing.T) {
+	for _, id := range []string{"small", "new"} {
+		data := `[{"id":"maker","models":[{"id":"` + id + `","prices":[` +
+			`{"prices":{"input_mtok":0.01,"output_mtok":0.04}},{"constraint":{"start_date":"2026-12-01"},` +
+			`"prices":{"input_mtok":0.02,"output_mtok":0.04}}]}]}]`
+		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for _, d := range compare(t, list, models, "genai-prices") {
+			if d.Row == id && d.Refused != "" {
+				refused++
+			}
+		}
+		if refused != 2 {
+			t.Errorf("%s: %d of 2 prices refused", id, refused)
+		}
+	}
+}
+
 // TestNamesOfSeveralModels: of several models with the name of a row, the dearest sets its price.
 func TestNamesOfSeveralModels(t *testing.T) {
 	model := func(id, input string) string {
