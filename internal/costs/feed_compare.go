@@ -227,7 +227,10 @@ func (c feedComparison) refuseCheap(d *FeedDifference) {
 	table.Dearest = false
 	row, _, found := table.Find(d.Row, c.today)
 	named := found && row.Key != "*"
-	for _, column := range []string{"input", "output"} {
+	for _, column := range c.table.Columns {
+		if !isPrice(column) || !named && column != "input" && column != "output" {
+			continue
+		}
 		price, of := row.Figures[column], row.Key
 		for _, r := range c.table.Rows {
 			if lower := r.Figures[column]; !named && lower > 0 && (of == row.Key || lower < price) {
@@ -239,7 +242,8 @@ func (c feedComparison) refuseCheap(d *FeedDifference) {
 			after = min(after, figures[column])
 		}
 		if after*threefold < price {
-			d.Refused = fmt.Sprintf("its %s price is below a third of %s's", column, of)
+			d.Refused = cmp.Or(d.Refused,
+				fmt.Sprintf("its %s price is below a third of %s's", column, of))
 		}
 	}
 }
@@ -325,12 +329,16 @@ func (c feedComparison) bands(p FeedPrice, row figures) map[float64]figures {
 	return all
 }
 
+// isPrice reports whether feeds have prices for a column.
+func isPrice(column string) bool {
+	name := columnNames[column]
+	return name != "" && name != "context" && name != "max_output"
+}
+
 // measure raises the ratio to the change of a column's price.
 func (d *FeedDifference) measure(table PriceTable, column string, a, b float64) {
-	name := columnNames[column]
-	price := name != "" || slices.Contains(table.Prompt, column)
 	switch {
-	case a == b, !price, name == "context", name == "max_output":
+	case a == b, !isPrice(column) && !slices.Contains(table.Prompt, column):
 	case a == 0 || b == 0:
 		d.Ratio = math.Inf(1)
 	default:

@@ -270,9 +270,11 @@ func TestCheapAdditions(t *testing.T) {
 	text := strings.Replace(list, "      old:", "      fam*: {input: 6, output: 60, write_1h: 2, "+
 		"context: 1, max_output: 1}\n      old:", 1)
 	for model, want := range map[string]string{
-		`"new","prices":{"input_mtok":0.4,"output_mtok":0.4}`:    "",
-		`"new","prices":{"input_mtok":0.3,"output_mtok":1}`:      "its input price is below a third of any other row's",
-		`"new","prices":{"input_mtok":1,"output_mtok":0}`:        "its output price is below a third of any other row's",
+		`"new","prices":{"input_mtok":0.4,"output_mtok":0.4}`: "",
+		`"new","prices":{"input_mtok":0.3,"output_mtok":1}`:   "its input price is below a third of any other row's",
+		`"new","prices":{"input_mtok":1,"output_mtok":0}`:     "its output price is below a third of any other row's",
+		`"fam-2","prices":{"input_mtok":2,"output_mtok":20,"cache_read_mtok":0}`: "its cached price is " +
+			"below a third of fam*'s",
 		`"fam-2","prices":{"input_mtok":2,"output_mtok":20}`:     "",
 		`"fam-2","prices":{"input_mtok":1.9,"output_mtok":20}`:   "its input price is below a third of fam*'s",
 		`"large-0102","prices":{"input_mtok":2,"output_mtok":9}`: "its output price is below a third of large's",
