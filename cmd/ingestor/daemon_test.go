@@ -22,6 +22,7 @@ import (
 	"quotabudget/internal/catalog"
 	"quotabudget/internal/cli"
 	"quotabudget/internal/config"
+	"quotabudget/internal/daemon"
 	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/plan"
@@ -246,5 +247,9 @@ jobs:
 	}
 	if len(q.Lanes) != 1 || q.Lanes[0].Job != "cron" {
 		t.Errorf("%v", q.Lanes)
+	}
+	lanes, err := (&deps{cfg: cfg}).jobLanes(false) // a floor is units of a day, as in a plan
+	if err != nil || lanes[0].Work.(*daemon.Command).Day != day {
+		t.Errorf("%+v, %v", lanes, err)
 	}
 }

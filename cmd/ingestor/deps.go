@@ -134,7 +134,7 @@ func (s *deps) sweep() *ingest.Sweep {
 	return &ingest.Sweep{
 		Client: s.client, Catalog: s.catalog, Budget: s.budget,
 		Regions: s.cfg.Ingest.Regions, Pages: s.cfg.Ingest.Pages, Parallel: s.cfg.Ingest.Parallel,
-		Day: s.cfg.Costs.Buckets()[0].Reset, Job: config.DefaultJob,
+		Day: s.cfg.Costs.DayOf(s.cfg.Costs.Buckets()[0].Name), Job: config.DefaultJob,
 		Run: quota.NewRunID(time.Now()), Now: time.Now, Log: s.log,
 	}
 }

@@ -64,7 +64,7 @@ func (s *deps) command(j config.OwnJob) (*daemon.Command, error) {
 			TTL: holdTime, Settle: job.Settlement(j.Settle), Timeout: j.Timeout, Log: s.log,
 			Max: job.Ceiling{Units: j.Max.Units, Bucket: j.Max.Bucket},
 		},
-		Day: table.Reset(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp,
+		Day: table.DayOf(j.Cost.Costs[0].Bucket), Jitter: j.Jitter, CatchUp: j.CatchUp,
 		Queue: j.Queue, Retry: j.Retry, Learn: j.Cost.Learned, Output: s.log,
 	}
 	if c.Job.Settle == job.SettleProxy {

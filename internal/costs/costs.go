@@ -294,6 +294,11 @@ func (t *Table) Reset(bucket string) quota.Window {
 	return reset
 }
 
+// DayOf returns the upstream's day for a bucket, even if the bucket is refilled by the month.
+func (t *Table) DayOf(bucket string) quota.Window {
+	return quota.Window{Calendar: "day", Zone: t.Reset(bucket).Zone}
+}
+
 // defaultHeadroom is the share of a default limit that is kept for people, in percent.
 const defaultHeadroom = 5
 

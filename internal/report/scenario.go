@@ -31,7 +31,7 @@ func Scenario(cfg *config.Config, cred config.Credential, lanes []share.Lane) (p
 	if len(buckets) == 0 {
 		return p, fmt.Errorf("nothing is scheduled that spends from credential %s", cred.Name)
 	}
-	p.Reset = quota.Window{Calendar: "day", Zone: table.Reset(buckets[0]).Zone} // of a month, too
+	p.Reset = table.DayOf(buckets[0])
 	for _, l := range cred.PerLabel {
 		if slices.Contains(buckets, l.Bucket) {
 			p.Unplayed = append(p.Unplayed, l.Name())
