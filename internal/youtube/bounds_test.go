@@ -171,3 +171,28 @@ func TestMistyped(t *testing.T) {
 		}
 	}
 }
+
+// TestCutWhere: the error of a cut connection has the status that came, if one did.
+func TestCutWhere(t *testing.T) {
+	for answer, want := range map[string]string{
+		"": "youtube: transient: the connection ended before an answer: EOF",
+		"HTTP/1.1 503 Away\r\nContent-Length: 99\r\n\r\n{": "youtube: transient (HTTP 503): " +
+			"the answer is garbled: unexpected EOF",
+	} {
+		client, _ := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, err = io.WriteString(conn, answer)
+				conn.Close()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		client.Retry.Transient = 0
+		_, err := ask(t, client)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", answer, err, want)
+		}
+	}
+}

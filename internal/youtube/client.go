@@ -78,6 +78,14 @@ type keeper struct{ next http.RoundTripper }
 // bodyKey is the context key of a *[]byte that receives the body.
 type bodyKey struct{}
 
+// cutError is the error of reading a response whose status has come.
+type cutError struct {
+	error
+	status int
+}
+
+func (e *cutError) Unwrap() error { return e.error }
+
 func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := k.next.RoundTrip(r)
 	if err != nil {
@@ -86,7 +94,7 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := untrusted.Read(res.StatusCode/100 == 2, res.Body)
 	res.Body.Close()
 	if err != nil {
-		return nil, err
+		return nil, &cutError{err, res.StatusCode}
 	}
 	if into, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
 		*into = body

@@ -127,8 +127,12 @@ func translate(err error) error {
 		answer.Kind, answer.Status, answer.Cause = Permanent, http.StatusOK, bad
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		answer.Cause = fmt.Errorf("no answer in time: %w", err)
+	} else if cut, ok := errors.AsType[*cutError](err); ok {
+		answer.Status, answer.Cause = cut.status, fmt.Errorf("the answer is garbled: %w", err)
 	} else if garbled(err) {
 		answer.Status, answer.Cause = http.StatusOK, fmt.Errorf("the answer is garbled: %w", err)
+	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		answer.Cause = fmt.Errorf("the connection ended before an answer: %w", err)
 	}
 	return answer
 }
@@ -137,5 +141,5 @@ func translate(err error) error {
 func garbled(err error) bool {
 	_, malformed := errors.AsType[*json.SyntaxError](err)
 	mistyped := strings.HasPrefix(err.Error(), "json: ") // not always an UnmarshalTypeError
-	return malformed || mistyped || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return malformed || mistyped
 }
