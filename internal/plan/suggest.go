@@ -67,10 +67,17 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	return s, ok
 }
 
-// AfterReset returns the plan as it starts after the next reset, with nothing spent.
+// AfterReset returns the plan as it starts after the next reset, with nothing spent: at the end of
+// the upstream's day, or of a limit's week or month.
 func (p Plan) AfterReset() Plan {
-	_, p.From = p.Reset.Bounds(p.From)
-	p.Before = nil
+	reset := p.Reset
+	for _, l := range p.Limits {
+		if l.Window.IsCalendar() && l.Window.Longest() > reset.Longest() {
+			reset = l.Window
+		}
+	}
+	_, p.From = reset.Bounds(p.From)
+	p.From, p.Before = p.From.UTC(), nil
 	return p
 }
 

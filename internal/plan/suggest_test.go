@@ -149,3 +149,20 @@ func TestSuggestFedBack(t *testing.T) {
 		t.Errorf("%d suggestions, %d with fewer pages: the limits are drawn badly", found, reduced)
 	}
 }
+
+// TestAfterReset: a spent month is empty again in the next one, not on the next day.
+func TestAfterReset(t *testing.T) {
+	month := quota.Limit{Bucket: quota.DefaultBucket, Units: 100,
+		Window: quota.Window{Calendar: "month", Zone: zone(t, "Europe/Berlin")}}
+	p := Plan{Reset: day(t, los), From: clock(t, "2026-06-01 12:00:00"),
+		Limits: []quota.Limit{daily(t, 10, los)}}
+	for want, limits := range map[string][]quota.Limit{
+		"2026-06-02 07:00:00": p.Limits,
+		"2026-06-30 22:00:00": append(p.Limits, month),
+	} {
+		p.Limits = limits
+		if got := p.AfterReset().From; got != clock(t, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
