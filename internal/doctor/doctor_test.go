@@ -123,6 +123,8 @@ var faults = []struct {
 			Bucket: "default", Until: time.Now().Add(time.Hour)})
 		must(t, err)
 	}},
+	// two slashes begin at the root, too
+	{"", "", func(t *testing.T, p *plant) { p.ledger = "sqlite:///" + p.file() }},
 	{"ledger-relative", doctor.Warning, func(t *testing.T, p *plant) {
 		here, err := filepath.Abs(".")
 		must(t, err)

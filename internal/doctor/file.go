@@ -10,7 +10,8 @@ import (
 // file checks the ledger's file and its disk.
 func (e *exam) file(path string) {
 	whole, err := filepath.Abs(path)
-	e.judge(path, []check{{err == nil && whole != path, Warning, "ledger-relative", "its path " +
+	relative := err == nil && !filepath.IsAbs(path)
+	e.judge(path, []check{{relative, Warning, "ledger-relative", "its path " +
 		"depends on the folder in which a program starts: from here it is " + whole,
 		"cron and systemd start programs elsewhere, where they would find another file, or " +
 			"create an empty one", "ledger: sqlite://" + whole}})
