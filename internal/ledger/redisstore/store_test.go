@@ -187,7 +187,7 @@ func TestSentinelFailover(t *testing.T) {
 	}
 	eventually(t, "the replica follows", func() bool { return replication("master_link_status:up") })
 	sentinel := redistest.Start(t, redistest.Options{Sentinel: fmt.Sprintf(
-		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 300\n"+
+		"sentinel monitor main %s %s 1\nsentinel down-after-milliseconds main 1500\n"+
 			"sentinel failover-timeout main 3000\n", host, port)})
 	l := openEnv(t, "redis+sentinel://"+sentinel.Addr+"/main")
 	if n := allowedOf(t, l, 40); n != 40 {
