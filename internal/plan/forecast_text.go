@@ -22,7 +22,10 @@ func (f Forecast) Text() string {
 			" is unused: nothing is spent or scheduled that a forecast could count"
 	}
 	text, lost, joined := quota.ShownBucket(f.Bucket)+" ", f.losses(), ": "
-	if f.isLong() {
+	// A day's limit can run out within a month, and refill.
+	refills := f.isLong() && f.Verdict == RunsDry &&
+		f.Limit != quota.Limit{Bucket: f.Bucket, Window: f.window}.Name()
+	if f.isLong() && !refills {
 		text = "the " + f.window.Calendar + "'s " + text
 	}
 	switch f.Verdict {
@@ -37,6 +40,10 @@ func (f Forecast) Text() string {
 			text += " until " + f.moment(minuteUp(f.OpensAt))
 		}
 	case RunsDry:
+		if refills {
+			text += "runs dry at " + f.clock(f.DryAt) + f.interval() + ", by the limit " + f.Limit
+			break
+		}
 		if f.isLong() {
 			text += "lasts to " + f.dayOf(f.DryAt) + f.interval()
 			break
@@ -52,7 +59,10 @@ func (f Forecast) Text() string {
 			joined = ", but the schedule does not fit: "
 		}
 	}
-	if f.isLong() && f.Missing > 0 {
+	switch {
+	case refills && f.Missing > 0:
+		text += "; at this rate the " + f.window.Calendar + " is " + f.amount.of(f.Missing) + " short"
+	case f.isLong() && f.Missing > 0:
 		text += "; at this rate " + f.amount.of(f.Missing) + " short"
 	}
 	if lost != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,13 @@ func TestMonth_Text(t *testing.T) {
 	young.Spent = b.Spent[len(b.Spent)-40:] // about 40 hours
 	const unsure = "; too little history to rely on it: a day"
 	if text := ForecastOf(young).Text(); !strings.HasSuffix(text, unsure) {
+		t.Error(text)
+	}
+	daily := b
+	daily.Limits = append(slices.Clone(b.Limits), quota.Limit{Bucket: "money", Units: 3e6,
+		Window: quota.Sliding(24 * time.Hour)})
+	want = `^money runs dry at [^;]*, by the limit money 24h; at this rate the month is \$\d+\.\d\d short`
+	if text := ForecastOf(daily).Text(); !regexp.MustCompile(want).MatchString(text) {
 		t.Error(text)
 	}
 	b.Limits[0].Units = 200e6
