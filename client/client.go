@@ -143,7 +143,7 @@ func (c *Client) settle(ctx context.Context, hold string, used map[string]int64,
 }
 
 // final reports whether retrying a settlement is pointless: it is booked, or the server refuses it
-// for good. Other refusals, such as of a token or of a slow request, can pass.
+// for good. After any other refusal, such as of a token or a slow request, a retry can succeed.
 func final(err error) bool {
 	var refused *StatusError
 	return err == nil || errors.As(err, &refused) && (refused.Status == http.StatusNotFound ||
@@ -242,7 +242,7 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 	return again || errors.Is(err, errGateway), err
 }
 
-// errGateway reports that another server answered, such as a gateway.
+// errGateway reports that another server answered instead of the ledger's, such as a gateway.
 var errGateway = errors.New("not a response from the ledger")
 
 func refusal(status int, text []byte) error {

@@ -112,7 +112,7 @@ export class Ledger {
   }
 
   /** Settles the journal entries of an earlier process, and returns their number. Call it at the
-   * start. If some cannot be settled, it throws the last one's error after the others.
+   * start. It tries to settle all of them, and then throws the last error, if any.
    * @returns {Promise<number>} */
   async replay() {
     const waiting = this.journal?.load() ?? []
@@ -131,7 +131,7 @@ export class Ledger {
       if (kept) this.journal?.drop(hold)
       return settled
     } catch (e) {
-      // refused for good; other refusals, such as of a token, can pass
+      // refused for good; after any other refusal, such as of a token, a retry can succeed
       if (kept && [404, 409, 422].includes(e.status)) this.journal?.drop(hold)
       throw e
     }

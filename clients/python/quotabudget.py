@@ -22,7 +22,7 @@ from typing import Any, Optional
 
 TRIES = 3  # attempts at a request whose response is lost
 AGAIN = (0, 502, 503, 504)  # the ledger, or the server behind a gateway, is unavailable
-ANSWERED = {"units", "expires_at", "released"}  # one of them is in each answer of the server
+RESPONSE_KEYS = {"units", "expires_at", "released"}  # a response of the ledger has one of them
 
 
 class QuotaError(Exception):
@@ -88,7 +88,7 @@ class Ledger:
 
     def replay(self) -> int:
         """Settles the journal entries of an earlier process, and returns their number. Call it at
-        the start. If some cannot be settled, it raises the last one's error after the others."""
+        the start. It tries to settle all of them, and then raises the last error, if any."""
         waiting = self._journal.load() if self._journal else []
         failed = None
         for hold, used in waiting:
@@ -105,7 +105,7 @@ class Ledger:
             settled = self._send("POST", _path(hold) + "/settlements",
                                  {"costs": used, "charge_lost": True})
         except QuotaError as e:
-            # refused for good; other refusals, such as of a token, can pass
+            # refused for good; after any other refusal, such as of a token, a retry can succeed
             if kept and e.status in (404, 409, 422):
                 self._journal.drop(hold)
             raise
@@ -132,7 +132,7 @@ class Ledger:
         try:
             with urllib.request.urlopen(request, timeout=self.timeout) as response:
                 answer = json.loads(response.read())
-                if not isinstance(answer, dict) or not answer.keys() & ANSWERED:
+                if not isinstance(answer, dict) or not answer.keys() & RESPONSE_KEYS:
                     raise ValueError(f"{response.status}: not a response from the ledger")
                 return answer
         except urllib.error.HTTPError as e:

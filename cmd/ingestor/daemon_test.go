@@ -221,7 +221,7 @@ func TestStalledDaemon(t *testing.T) {
 	}
 }
 
-// TestDescribe: the daemon's forecast of another upstream's buckets has their resets and units.
+// TestDescribe requires that a daemon's forecast uses the resets and units of the price list.
 func TestDescribe(t *testing.T) {
 	env := map[string]string{"HOME": "/home"}
 	cfg, err := config.Search{Path: "quota.yaml", Text: []byte(`
@@ -248,7 +248,7 @@ jobs:
 	if len(q.Lanes) != 1 || q.Lanes[0].Job != "cron" {
 		t.Errorf("%v", q.Lanes)
 	}
-	lanes, err := (&deps{cfg: cfg}).jobLanes(false) // a floor is units of a day, as in a plan
+	lanes, err := (&deps{cfg: cfg}).jobLanes(false) // a floor counts by the day, as in a plan
 	if err != nil || lanes[0].Work.(*daemon.Command).Day != day {
 		t.Errorf("%+v, %v", lanes, err)
 	}

@@ -192,7 +192,7 @@ func (a *app) demoTick(ctx context.Context, cfg config.Config, standin http.Hand
 		return err
 	}
 	began := time.Now()
-	clock := func() time.Time {
+	clock := func() time.Time { // never ahead of the present time
 		return then.Add(min(demoSpeed*time.Since(began), time.Since(then)))
 	}
 	st.ledger.Now = clock

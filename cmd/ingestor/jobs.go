@@ -144,7 +144,7 @@ func drawJobs(s cli.Screen, cfg *config.Config, jobs []jobJSON) {
 				color = cli.Yellow
 			}
 		}
-		cred, _ := cfg.Credential(j.Credential) // a sweep may have none yet
+		cred, _ := cfg.Credential(j.Credential) // a sweep may not have a credential yet
 		table := cfg.Table(cred)
 		for _, r := range j.Runs {
 			if len(r.Units) > 0 && len(took) < shownRuns {

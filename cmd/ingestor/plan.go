@@ -160,7 +160,7 @@ func (a *app) play(ctx context.Context, cfg *config.Config, f planFlags) (out re
 
 func parseFrom(text string, reset quota.Window) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
-	if date, failed := time.ParseInLocation("2006-01-02", text, reset.Zone); failed == nil {
+	if date, dateErr := time.ParseInLocation("2006-01-02", text, reset.Zone); dateErr == nil {
 		t, _ = reset.Bounds(date.Add(12 * time.Hour))
 		err = nil
 	}
@@ -169,7 +169,7 @@ func parseFrom(text string, reset quota.Window) (time.Time, error) {
 		return t, cli.Usagef(
 			"--from %s: neither a date such as 2026-11-01 nor a time such as 2026-11-01T07:00:00Z",
 			text)
-	case t.Year() < 1971 || t.Year() > 9900: // where the ledger's times begin, and RFC 3339 ends
+	case t.Year() < 1971 || t.Year() > 9900: // years that the ledger and RFC 3339 allow
 		return t, cli.Usagef("--from %s: must be in the years 1971 to 9900", text)
 	}
 	return t, nil

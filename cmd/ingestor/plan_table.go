@@ -187,12 +187,12 @@ func saySuggestion(s cli.Screen, o *planned) {
 	case !o.flags.suggest:
 		return
 	case suggestion == nil && !slices.ContainsFunc(o.Plan.Lanes, hasRegion):
-		s.Say("\nNo schedule is suggested: --suggest changes only those of regions.\n")
+		s.Say("\nNo schedule is suggested: --suggest changes only the schedules of regions.\n")
 		return
 	case suggestion == nil:
 		text := "No schedule fits, not even one page a day with an empty ledger"
 		if slices.ContainsFunc(o.Plan.Lanes, func(l share.Lane) bool { return !hasRegion(l) }) {
-			text += ": commands keep theirs"
+			text += "; commands keep their schedules"
 		}
 		s.Say("\n%s.\n", text)
 		return

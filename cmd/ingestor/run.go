@@ -110,8 +110,8 @@ func (s *deps) daemonConfig() (*daemon.Config, error) {
 	}, nil
 }
 
-// describe adds the lanes that run elsewhere to the question of a forecast, and sets the resets and
-// units of the price list.
+// describe completes the question of a forecast: it adds the lanes that run elsewhere, and sets
+// the buckets' resets and units by the price list.
 func (s *deps) describe(ctx context.Context, q *plan.Question) error {
 	cred, err := s.cfg.Credential(q.Credential)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestServeDemo(t *testing.T) {
 	}
 }
 
-// The last sweep of a demo on a slow machine ends now, not after it.
+// The last sweep of a demo never ends in the future, even on a slow machine.
 func TestDemoTick_EndsByNow(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"QUOTA_STATE_DIR": t.TempDir()}

@@ -241,7 +241,7 @@ func (a *app) importFeed(f importFlags, l *listFile, out *feedChanges) error {
 		row := changedRow{Upstream: l.list.Upstream, Row: d.Row, Before: maps.Clone(d.Before),
 			After: maps.Clone(d.After), Since: words.OrNull(d.Since), Source: d.Source, Date: l.day}
 		if d.Before != nil {
-			d.Longer(func(column string, above, before, after float64) {
+			d.VisitLongPrompts(func(column string, above, before, after float64) {
 				column += " above " + figure(above)
 				row.Before[column], row.After[column] = before, after
 			})
@@ -292,15 +292,22 @@ func (r changedRow) words() string {
 	}
 	var parts []string
 	for _, column := range slices.Sorted(maps.Keys(r.After)) {
-		// a price of longer prompts that changes as the column's does goes without saying
-		short, _, _ := strings.Cut(column, " above ")
-		factor := r.After[short] / r.Before[short]
-		before, after := r.Before[column], r.After[column]
-		if before != after && (short == column || !(math.Abs(after-before*factor) <= 1e-6*after)) {
+		if before, after := r.Before[column], r.After[column]; before != after && !r.isImplied(column) {
 			parts = append(parts, column+" "+figure(before)+" to "+figure(after))
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "prices of longer prompts")
+}
+
+// isImplied reports whether a price of longer prompts changes by the same factor as that of short
+// prompts, so that a reader can infer it.
+func (r changedRow) isImplied(column string) bool {
+	short, _, isLonger := strings.Cut(column, " above ")
+	if !isLonger || r.Before[short] == 0 {
+		return false
+	}
+	expected := r.Before[column] * r.After[short] / r.Before[short]
+	return math.Abs(r.After[column]-expected) <= 1e-6*r.After[column]
 }
 
 func figure(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -54,7 +54,8 @@ func TestCostsUpdateOthers(t *testing.T) {
 	}
 }
 
-// TestCostsUpdateEdited keeps a change that a person made to the list while the feed was fetched.
+// TestCostsUpdateEdited requires that a change survives that a person makes to the list during the
+// fetch.
 func TestCostsUpdateEdited(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "maker.yaml")
 	const edit = "# by hand\n"
@@ -74,7 +75,7 @@ func TestCostsUpdateEdited(t *testing.T) {
 	code, _, stderr := call(t, []string{"costs", "update", "--into", path, "--write"})
 	text, err := os.ReadFile(path)
 	must(t, err)
-	if code != 1 || !strings.Contains(stderr, "changed meanwhile: run this again") ||
+	if code != 1 || !strings.Contains(stderr, "changed in the meantime: run the command again") ||
 		string(text) != edit+before {
 		t.Errorf("exit %d, %s\n%s", code, stderr, text)
 	}

@@ -146,7 +146,7 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 	if account, err := user.Lookup(l.User); l.User != "" && err == nil {
 		home = account.HomeDir
 	}
-	s := shellReader{env: map[string]string{"HOME": home, "LOGNAME": l.User}, codes: new(int)}
+	s := shellReader{env: map[string]string{"HOME": home, "LOGNAME": l.User}, shells: new(int)}
 	maps.Copy(s.env, l.Env)
 	err := s.read(l.Command, l.Env["SHELL"])
 	if err != nil && !strings.Contains(l.Command, "exec") && !strings.Contains(l.Command, "once") {
@@ -159,16 +159,19 @@ func (im *importer) callsOf(l schedule.CronLine) ([]invocation, error) {
 type shellReader struct {
 	env   map[string]string
 	calls []invocation
-	codes *int // number of read codes: a variable can contain a command that expands it again
+	// shells counts the shells of the line read so far. Their number is limited, because the command
+	// in a variable can expand that variable again.
+	shells *int
 }
 
-// maxCodes is the maximum number of codes to read in a line, each the argument of a "sh -c".
-const maxCodes = 50
+// maxShells is the maximum number of shells that a line may start: that of cron, and one for each
+// "sh -c".
+const maxShells = 50
 
 // read reads a command in the language of a shell, that of /bin/sh by default.
 func (s *shellReader) read(command, shell string) error {
-	if *s.codes++; *s.codes > maxCodes {
-		return errors.New("the command contains too many others")
+	if *s.shells++; *s.shells > maxShells {
+		return fmt.Errorf("the command starts more than %d shells", maxShells)
 	}
 	variant := syntax.LangPOSIX
 	switch filepath.Base(shell) {
@@ -230,7 +233,7 @@ func (s *shellReader) call(args []*syntax.Word, env map[string]string) error {
 			return nil
 		case "sh", "bash", "dash", "ksh", "zsh", "su", "runuser":
 			if code := codeOf(words[i+1:]); code != "" {
-				inner := shellReader{env: maps.Clone(env), codes: s.codes}
+				inner := shellReader{env: maps.Clone(env), shells: s.shells}
 				err := inner.read(code, w)
 				s.calls = append(s.calls, inner.calls...)
 				return err

@@ -151,8 +151,9 @@ func (a *app) writeLimits(ctx context.Context, g *gate, changes []importedLimit)
 	return replaceFile(path, string(text), next)
 }
 
-// replaceFile replaces a regular file in one step, unless it has another text than before. It keeps
-// its owner, group and mode: a daemon of another user may read it. A link remains a link.
+// replaceFile replaces the text of a regular file in one step. It returns an error if the file no
+// longer contains the text before. It keeps the owner, group and mode: a daemon of another user
+// may read the file. A link remains a link.
 func replaceFile(path, before, text string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -179,8 +180,8 @@ func replaceFile(path, before, text string) error {
 	if err != nil {
 		return err
 	}
-	if now, err := os.ReadFile(path); err != nil || string(now) != before {
-		return cmp.Or(err, fmt.Errorf("%s changed meanwhile: run this again", path))
+	if current, err := os.ReadFile(path); err != nil || string(current) != before {
+		return cmp.Or(err, fmt.Errorf("%s changed in the meantime: run the command again", path))
 	}
 	return os.Rename(temporary.Name(), path)
 }

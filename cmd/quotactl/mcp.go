@@ -84,7 +84,8 @@ func (d *agentDesk) server(allowSpend bool) (*mcp.Server, error) {
 		"call if this is denied. A hold that is not settled in time becomes a charge", false, d.hold)
 	addTool(s, "settle", "Book what a call used of a hold: 0 units if it was never sent", false,
 		func(ctx context.Context, in agentSettlement) (any, error) {
-			if _, err := quota.HeldBuckets(in.Hold); err != nil { // such as "", which has no path
+			// a path with "" or ".." would be that of another resource
+			if _, err := quota.HeldBuckets(in.Hold); err != nil {
 				return nil, err
 			}
 			return d.post(ctx, "/v1/holds/"+url.PathEscape(in.Hold)+"/settlements", "",
@@ -156,7 +157,7 @@ func (d *agentDesk) hold(ctx context.Context, in agentHold) (any, error) {
 
 type agentSettlement struct {
 	Hold  string           `json:"hold" jsonschema:"as hold returned it"`
-	Costs map[string]int64 `json:"costs" jsonschema:"units used; of a bucket left out, what was held"`
+	Costs map[string]int64 `json:"costs" jsonschema:"units used by bucket; if left out, what was held"`
 }
 
 // post sends a request to the ledger's API. A refusal is a *refusedCall.

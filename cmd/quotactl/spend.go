@@ -174,7 +174,7 @@ func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 		text = "already done with this key: " + text
 	case d.Observed:
 		text += " (observed only: " + d.Limit + " would have denied it"
-		if !d.RetryAt.IsZero() { // otherwise it exceeds the limit, or the end is not known
+		if !d.RetryAt.IsZero() { // zero if it can never fit, or the time is unknown
 			text += " until " + s.Moment(d.RetryAt)
 		}
 		text += ")"

@@ -56,7 +56,7 @@ func TestBroken(t *testing.T) {
 			"amount.value is not a number", Other},
 		"too much": {200, begin + `{"project_id": "p1", "amount": {"value": 1e15}}]}]}`,
 			"a figure is too large", Other},
-		"too much of many models": {200, begin + strings.Join(many, ",") + `]}]}`,
+		"too large a sum of many models": {200, begin + strings.Join(many, ",") + `]}]}`,
 			"a figure is too large", Other},
 		"no begin": {200, `{"data": [{"results": []}]}`, "a period has no start_time", Other},
 		"a refused key": {401, `{"error": {"message": "Incorrect API key: ` + secretKey + `"}}`,

@@ -22,9 +22,9 @@ type Count struct {
 
 // period is a part of a report, with its rows.
 type period struct {
-	begin time.Time // zero if it has none of its own
-	rows  []any
-	other bool // it has rows, but only of other projects
+	begin             time.Time // zero if it has none of its own
+	rows              []any
+	onlyOtherProjects bool // the upstream reported rows, but only of other projects
 }
 
 // periods returns the periods of a report without the rows of other projects.
@@ -55,7 +55,7 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 				project, _ := untrusted.FindText(row, m.Project)
 				return m.Project != "" && c.Project != "" && project != c.Project
 			})
-			p.other = rows > 0 && len(p.rows) == 0
+			p.onlyOtherProjects = rows > 0 && len(p.rows) == 0
 			all = append(all, p)
 		}
 	}
@@ -83,8 +83,8 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		if m.Dated() && (p.begin.Before(day.Begin) || !p.begin.Before(day.End)) {
 			continue
 		}
-		// only other projects: perhaps this one's name is mistyped, and its units were counted
-		out.Known = out.Known || m.Dated() && !p.other
+		// rows of other projects only do not prove 0 units: the configured project may be mistyped
+		out.Known = out.Known || m.Dated() && !p.onlyOtherProjects
 		for _, row := range p.rows {
 			if metric, _ := untrusted.FindText(row, m.Metric); m.Metric != "" && metric != bucket.Metric {
 				continue
@@ -112,7 +112,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 	return out, nil
 }
 
-// maxCount is the largest count of one day that is accepted.
+// maxCount is the largest accepted count of one day.
 const maxCount = 1 << 52
 
 // number adds up the numbers of a figure in a row. It returns false if there is none.

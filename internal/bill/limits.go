@@ -16,7 +16,7 @@ import (
 type Limit struct {
 	Bucket string // or part of one
 	Window quota.Window
-	Units  int64 // -1 for unlimited, or more than a limit here can be
+	Units  int64 // -1 for unlimited or more than quota.MaxUnits
 }
 
 // Limits returns the limits that the upstream reports of the account.

@@ -136,7 +136,7 @@ var problems = []struct{ file, want string }{
 	{"ingest: &a {pages: *a}", "1: ingest.pages: an alias (*) of a list or mapping that contains it"},
 	{"a: \x01", "control characters are not allowed"},
 	{"ingest: {jitter: -1s}", "jitter:"},
-	{"\ningest: {jitter: 0}", "2: ingest.jitter: write 0s, with its unit"},
+	{"\ningest: {jitter: 0}", "2: ingest.jitter: must have a unit: write 0s"},
 	{"ingest: {catch_up: perhaps}", "catch_up: must be true or false"},
 	{"ingest: {weights: {XX: 3}}", `"XX" is not a region`},
 	{"ingest: {weights: {JP: 3}}", "1: weights.JP: is not among the regions"},

@@ -121,7 +121,7 @@ func (f fileRequestLimit) rule(by limit.By, unreachable string, at grammar.Place
 		Observe: f.Observe, Open: cmp.Or(f.WhenUnreachable, unreachable) == whenOpen}
 	l.Units, l.CountDenied, l.Algorithm = f.Requests, f.CountDenied, cmp.Or(f.Algorithm, limit.Log)
 	if at.Key("algorithm").Refused() {
-		l.Algorithm = limit.Log // one problem is enough
+		l.Algorithm = limit.Log // report the wrong name only, no problem that follows from it
 	}
 	check(l.Policy, l.Cost, at)
 	for _, tier := range at.Key("tiers").Keys() {

@@ -294,7 +294,7 @@ func (t *Table) Reset(bucket string) quota.Window {
 	return reset
 }
 
-// DayOf returns the upstream's day for a bucket, even if the bucket is refilled by the month.
+// DayOf returns the calendar day in the zone of a bucket's reset, even if that is monthly.
 func (t *Table) DayOf(bucket string) quota.Window {
 	return quota.Window{Calendar: "day", Zone: t.Reset(bucket).Zone}
 }

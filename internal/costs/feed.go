@@ -170,7 +170,7 @@ func valueAs[T any](d *feedReader, value any) T {
 	return typed
 }
 
-// number returns a number that must be there.
+// number returns a required number: the feed is mistyped if it is missing.
 func (d *feedReader) number(value any) float64 {
 	d.mistyped = d.mistyped || value == nil
 	return valueAs[float64](d, value)

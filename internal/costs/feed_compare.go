@@ -30,15 +30,16 @@ type FeedDifference struct {
 	Own           bool                // the feed is the source of the row in the list
 	append        bool                // adds a row by date to the key
 	replaced      string              // Since of the replaced row
-	bandsBefore   map[float64]figures
+	bandsBefore   map[float64]figures // of Before
 }
 
-// Longer calls visit for each price of longer prompts that changes.
-func (d FeedDifference) Longer(visit func(column string, above, before, after float64)) {
+// VisitLongPrompts calls visit for each changed price of prompts longer than above tokens.
+func (d FeedDifference) VisitLongPrompts(visit func(column string, above, before, after float64)) {
 	lengths := maps.Clone(d.Bands)
 	maps.Copy(lengths, d.bandsBefore)
 	for above := range lengths {
-		before, after := at(d.Before, d.bandsBefore, above), at(d.After, d.Bands, above)
+		before := figuresAbove(d.Before, d.bandsBefore, above)
+		after := figuresAbove(d.After, d.Bands, above)
 		for column := range after {
 			if before[column] != after[column] {
 				visit(column, above, before[column], after[column])
@@ -47,8 +48,9 @@ func (d FeedDifference) Longer(visit func(column string, above, before, after fl
 	}
 }
 
-// at returns the figures for prompts that are longer than above by one token.
-func at(base figures, bands map[float64]figures, above float64) figures {
+// figuresAbove returns the figures of the band that begins at or below a length, or base if there
+// is none.
+func figuresAbove(base figures, bands map[float64]figures, above float64) figures {
 	longest := -1.0
 	for begin, figures := range bands {
 		if begin <= above && begin > longest {
@@ -111,7 +113,8 @@ func (c feedComparison) model(key string, m FeedModel) (all []FeedDifference) {
 		}
 		d, differs := c.compare(key, before, listed, p)
 		if differs {
-			d.Refused = cmp.Or(d.Refused, refused) // a later price is compared with the refused one
+			// a later price is compared with the refused one, and so needs consent, too
+			d.Refused = cmp.Or(d.Refused, refused)
 			refused = d.Refused
 			all = append(all, d)
 			before, listed = d.row(before), true
@@ -126,7 +129,7 @@ type feedComparison struct {
 }
 
 // byRow returns the model for each row without a date: the model of that name, else the newest one
-// with a date appended, else the dearest one that also has that name.
+// with a date appended, else the one with the dearest input that has that name among others.
 func (c feedComparison) byRow(models []FeedModel) map[string]FeedModel {
 	all := map[string]FeedModel{}
 	for _, m := range models {
@@ -142,7 +145,7 @@ func (c feedComparison) byRow(models []FeedModel) map[string]FeedModel {
 	byName := map[string]FeedModel{}
 	for _, m := range models {
 		for _, name := range m.Names {
-			// a row with a date is there because its figures differ
+			// rows with a date are left alone: they exist because their figures differ
 			if undated(name) == name && all[name].ID == "" && m.input() >= byName[name].input() {
 				byName[name] = m
 			}
@@ -199,7 +202,7 @@ func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (
 		d.measure(c.table, column, d.Before[column], figure)
 	}
 	if len(d.Bands) > 0 {
-		d.Longer(func(column string, _, before, after float64) {
+		d.VisitLongPrompts(func(column string, _, before, after float64) {
 			d.measure(c.table, column, before, after)
 		})
 	}
@@ -220,8 +223,9 @@ func (c feedComparison) compare(key string, row Row, listed bool, p FeedPrice) (
 	return d, true
 }
 
-// refuseCheap refuses an added row with a price below a third of what the key costs without it. If
-// only the dearest row or that of every key applies, the lowest price in the table counts.
+// refuseCheap refuses an added row if one of its prices is below a third of the price that applies
+// to the key without that row. If no row but "*" matches the key, the row's prices of input and
+// output are compared with the lowest in the table.
 func (c feedComparison) refuseCheap(d *FeedDifference) {
 	table := c.table
 	table.Dearest = false
@@ -231,10 +235,10 @@ func (c feedComparison) refuseCheap(d *FeedDifference) {
 		if !isPrice(column) || !named && column != "input" && column != "output" {
 			continue
 		}
-		price, of := row.Figures[column], row.Key
+		price, name := row.Figures[column], row.Key
 		for _, r := range c.table.Rows {
-			if lower := r.Figures[column]; !named && lower > 0 && (of == row.Key || lower < price) {
-				price, of = lower, "any other row"
+			if lower := r.Figures[column]; !named && lower > 0 && (name == row.Key || lower < price) {
+				price, name = lower, "any other row"
 			}
 		}
 		after := d.After[column]
@@ -243,7 +247,7 @@ func (c feedComparison) refuseCheap(d *FeedDifference) {
 		}
 		if after*threefold < price {
 			d.Refused = cmp.Or(d.Refused,
-				fmt.Sprintf("its %s price is below a third of %s's", column, of))
+				fmt.Sprintf("its %s price is below a third of %s's", column, name))
 		}
 	}
 }
@@ -321,7 +325,7 @@ func (c feedComparison) newRow(p FeedPrice) figures {
 
 func (c feedComparison) bands(p FeedPrice, row figures) map[float64]figures {
 	all := map[float64]figures{}
-	longer := figures{} // a price of a shorter length applies on
+	longer := figures{} // a price applies to longer prompts, too, unless a later band replaces it
 	for _, above := range slices.Sorted(maps.Keys(p.Bands)) {
 		maps.Copy(longer, p.Bands[above])
 		all[above] = c.merged(row, longer)
@@ -329,20 +333,20 @@ func (c feedComparison) bands(p FeedPrice, row figures) map[float64]figures {
 	return all
 }
 
-// isPrice reports whether feeds have prices for a column.
+// isPrice reports whether a column contains a price that feeds report.
 func isPrice(column string) bool {
 	name := columnNames[column]
 	return name != "" && name != "context" && name != "max_output"
 }
 
-// measure raises the ratio to the change of a column's price.
-func (d *FeedDifference) measure(table PriceTable, column string, a, b float64) {
+// measure raises the ratio to the factor by which a column's price changes.
+func (d *FeedDifference) measure(table PriceTable, column string, before, after float64) {
 	switch {
-	case a == b, !isPrice(column) && !slices.Contains(table.Prompt, column):
-	case a == 0 || b == 0:
+	case before == after, !isPrice(column) && !slices.Contains(table.Prompt, column):
+	case before == 0 || after == 0:
 		d.Ratio = math.Inf(1)
 	default:
-		d.Ratio = max(d.Ratio, a/b, b/a)
+		d.Ratio = max(d.Ratio, before/after, after/before)
 	}
 }
 

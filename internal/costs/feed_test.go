@@ -258,14 +258,15 @@ func TestLongerPrompts(t *testing.T) {
 		text := strings.Replace(list, "write_1h: 10,", "cached: 5, write_1h: 10,", 1)
 		d := compare(t, text, models, "genai-prices")[0]
 		prices := 0
-		d.Longer(func(string, float64, float64, float64) { prices++ })
+		d.VisitLongPrompts(func(string, float64, float64, float64) { prices++ })
 		if got := fmt.Sprint(d.Refused, " ", prices); got != want {
 			t.Errorf("%s: %s, want %s", tiers, got, want)
 		}
 	}
 }
 
-// TestCheapAdditions refuses a new row that is far below the one that counted for its key so far.
+// TestCheapAdditions requires that a new row is refused if it is far below the price that applied
+// to its key before.
 func TestCheapAdditions(t *testing.T) {
 	text := strings.Replace(list, "      old:", "      fam*: {input: 6, output: 60, write_1h: 2, "+
 		"context: 1, max_output: 1}\n      old:", 1)
@@ -317,7 +318,8 @@ func TestLaterPrices(t *testing.T) {
 	}
 }
 
-// TestNamesOfSeveralModels: of several models with the name of a row, the dearest sets its price.
+// TestNamesOfSeveralModels requires that the dearest of several models with a row's name sets its
+// price.
 func TestNamesOfSeveralModels(t *testing.T) {
 	model := func(id, input string) string {
 		return `{"id":"` + id + `","match":{"equals":"small"},"prices":{"input_mtok":` + input +

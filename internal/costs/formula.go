@@ -113,10 +113,10 @@ func compile(text string, scope scope, result resultType) (*program, error) {
 		return nil, errors.New(firstLine(err))
 	}
 	// The library does not report the unknown names among the arguments of a function.
-	known := slices.AppendSeq([]string{"distinct", "graphql_operation", "graphql_points"},
+	validNames := slices.AppendSeq([]string{"distinct", "graphql_operation", "graphql_points"},
 		maps.Keys(scope.types()))
 	for _, name := range slices.Sorted(maps.Keys(check.names)) {
-		if !slices.Contains(known, name) && scope.Tables[name].Rows == nil {
+		if !slices.Contains(validNames, name) && scope.Tables[name].Rows == nil {
 			return nil, fmt.Errorf("unknown name %s", name)
 		}
 	}

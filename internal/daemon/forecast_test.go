@@ -68,7 +68,7 @@ func TestForecast_Learns(t *testing.T) {
 	})
 }
 
-// TestForecast_Parts: each part of a split bucket has a forecast, because each has the limit.
+// TestForecast_Parts: each part of a split bucket has a forecast: the limit applies to each.
 func TestForecast_Parts(t *testing.T) {
 	at(t, midnight.Add(10*time.Minute), 100, func(w *env) {
 		p := w.open()

@@ -123,7 +123,7 @@ var faults = []struct {
 			Bucket: "default", Until: time.Now().Add(time.Hour)})
 		must(t, err)
 	}},
-	// two slashes begin at the root, too
+	// a path that begins with two slashes is absolute
 	{"", "", func(t *testing.T, p *plant) { p.ledger = "sqlite:///" + p.file() }},
 	{"ledger-relative", doctor.Warning, func(t *testing.T, p *plant) {
 		here, err := filepath.Abs(".")

@@ -46,9 +46,9 @@ func (e *exam) keys() {
 		e.exposed(about, c.APIKey, "a user with the key can spend its quota")
 		key, err := c.APIKey.Key()
 		if err != nil {
-			what := strings.TrimPrefix(err.Error(), about+" ")
-			e.add(Finding{Error, "key-missing", about, what, "its calls are refused without a key",
-				c.APIKey.Advice()})
+			problem := strings.TrimPrefix(err.Error(), about+" ")
+			e.add(Finding{Error, "key-missing", about, problem,
+				"its calls are refused without a key", c.APIKey.Advice()})
 			continue
 		}
 		owner := account{c.Upstream, key}

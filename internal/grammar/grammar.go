@@ -200,7 +200,7 @@ func Duration(low, high time.Duration) func(string) error {
 	return func(text string) error {
 		_, err := ParseDuration(text, low, high)
 		if _, number := strconv.Atoi(text); number == nil && err == nil {
-			err = fmt.Errorf("write %ss, with its unit", text) // YAML decodes 0 as a number
+			err = fmt.Errorf("must have a unit: write %ss", text) // YAML decodes 0 as a number
 		}
 		return err
 	}

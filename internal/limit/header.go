@@ -53,8 +53,8 @@ func SetHeader(h http.Header, items []HeaderItem) {
 
 // SetQuotaHeader sets the RateLimit fields of the limits on a decision's buckets. denies is the
 // limit that denies, "" if the decision allows; only the ledger can compute when the others have
-// more. If it is the limit of a label's value, only the limits of that value are shown: remaining
-// counts its units.
+// more. If denies is the limit of a label's value, the fields contain only that value's limits,
+// because the decision's remaining units are those of that value.
 func SetQuotaHeader(h http.Header, b *quota.Budget, d quota.Decision, manual bool, denies string) {
 	buckets := slices.Sorted(maps.Keys(d.Remaining))
 	if bucket, _, _ := strings.Cut(denies, " "); quota.IsLabelBucket(bucket) {
@@ -62,10 +62,10 @@ func SetQuotaHeader(h http.Header, b *quota.Budget, d quota.Decision, manual boo
 	}
 	var items []HeaderItem
 	for _, bucket := range buckets {
-		whole, _, _ := strings.Cut(bucket, "@")
+		base, _, _ := strings.Cut(bucket, "@")
 		for _, l := range b.LimitsOn(bucket) {
 			item := HeaderItem{Name: l.Name(), Units: l.Cap(manual),
-				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[whole]), Next: -1}
+				Window: lengthAt(l.Window, d.At), Remaining: max(0, d.Remaining[base]), Next: -1}
 			if item.Name == denies {
 				item.Next = d.RetryAfter()
 			}

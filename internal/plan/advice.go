@@ -10,7 +10,7 @@ import (
 
 const (
 	changeSchedule = "change the schedule (ingestor plan --suggest finds one that fits)"
-	// changeJobs is for commands, whose schedules --suggest keeps.
+	// changeJobs is the advice if the commands alone do not fit: --suggest keeps their schedules.
 	changeJobs = "run the jobs less often (see ingestor plan)"
 )
 

@@ -22,7 +22,7 @@ func (f Forecast) Text() string {
 			" is unused: nothing is spent or scheduled that a forecast could count"
 	}
 	text, lost, joined := quota.ShownBucket(f.Bucket)+" ", f.losses(), ": "
-	// A day's limit can run out within a month, and refill.
+	// A day's limit can run dry within a month, and refill before the month ends.
 	refills := f.isLong() && f.Verdict == RunsDry &&
 		f.Limit != quota.Limit{Bucket: f.Bucket, Window: f.window}.Name()
 	if f.isLong() && !refills {

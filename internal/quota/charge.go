@@ -41,11 +41,11 @@ func inWords(request string) string {
 	bound := "after "
 	for _, word := range strings.Fields(rest) {
 		bucket, units, isCost := strings.Cut(word, "=")
-		at, err := strconv.ParseInt(word, 10, 64)
+		micros, err := strconv.ParseInt(word, 10, 64)
 		switch {
 		case verb == "adjust" && err == nil: // the bounds of a correction
-			if at < MaxTotal { // not "until now"
-				parts = append(parts, bound+time.UnixMicro(at).UTC().Format(time.RFC3339))
+			if micros < MaxTotal { // MaxTotal is the end of an open span
+				parts = append(parts, bound+time.UnixMicro(micros).UTC().Format(time.RFC3339))
 			}
 			bound = "until "
 		case !isCost:

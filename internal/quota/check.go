@@ -164,7 +164,7 @@ func (s Settle) Check() error {
 		case indexOf(s.Costs[:i], c.Bucket) >= 0:
 			return malformed("bucket %s comes twice in one settlement", c.Bucket)
 		case c.Units != AllUnits && (c.Units < 0 || c.Units > MaxUnits):
-			return malformed("cannot settle %d units: at least 0 and at most %d", c.Units, MaxUnits)
+			return malformed("cannot settle %d units: must be 0 to %d", c.Units, MaxUnits)
 		}
 	}
 	return checkEntry(s.ID, s.Labels, s.Credential, "")

@@ -108,9 +108,9 @@ func route[I, O any](s *Server, api huma.API, route, summary string,
 	for _, set := range options {
 		set(&o)
 	}
-	o.Errors = append(o.Errors, 503) // of the ledger, the catalogue or the store of the limits
+	o.Errors = append(o.Errors, 503) // if the ledger, catalogue or store of limits is unreachable
 	if method != http.MethodGet {
-		o.Errors = append(o.Errors, 403) // for pages of other sites
+		o.Errors = append(o.Errors, 403) // for requests of web pages of other sites
 	}
 	if o.MaxBodyBytes > 0 {
 		o.Errors = append(o.Errors, 400, 408, 413, 415)

@@ -144,7 +144,7 @@ func TestHolds(t *testing.T) {
 	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":-1}}`), 422,
 		"must be 0 or more")
 	s.wants(s.send(http.MethodPost, path+"/settlements", `{"costs":{"default":1000000000001}}`), 422,
-		"at least 0 and at most 1000000000000")
+		"must be 0 to 1000000000000")
 	s.wants(s.send(http.MethodDelete, path, ""), 404)
 	s.wants(s.get("/v1/log/entries"), 200, `"units":33`, `"team":"ci"`) // of the hold
 	path = hold(`{"units":20,"ttl":"1m"}`)
@@ -273,8 +273,9 @@ boss   boss-token-0123456789 admin manual
 	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 401)
 }
 
-// TestHoldsOfALabel requires that a token with a label neither settles, extends nor releases a hold
-// of another value, known to the ledger or not. Values are compared by the bytes that count.
+// TestHoldsOfALabel requires that a caller whose token has a label cannot settle, extend or release
+// a hold of another value, even if the ledger has lost the hold. Only the bytes of a value that the
+// ledger keeps are compared.
 func TestHoldsOfALabel(t *testing.T) {
 	t.Parallel()
 	serve := limitedTo(t, hourly+", {bucket: default, per: label:team, units: 50, window: 1h}")

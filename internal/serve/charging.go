@@ -168,8 +168,8 @@ func (s *Server) budgetFor(ctx context.Context, in CostInput, key string) (
 	return b, call, nil
 }
 
-// withHold runs work on the budget whose ledger holds the hold. It requires a hold of the buckets
-// and of the label values that the caller's token may charge.
+// withHold runs work on the budget whose ledger contains the hold. It refuses a hold of a bucket or
+// a label value that the caller's token may not charge.
 func (s *Server) withHold(ctx context.Context, hold string, work func(*quota.Budget) error) error {
 	buckets, err := quota.HeldBuckets(hold)
 	if err != nil {

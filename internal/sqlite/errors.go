@@ -19,7 +19,7 @@ var (
 	ErrReadOnly = errors.New("cannot be written; check the permissions of the file and directory")
 	// ErrNewer: the file has migrations that this program lacks.
 	ErrNewer = errors.New("written by a newer version; use that version, or name another file")
-	// ErrDamaged: the file is a database, but broken or truncated, or it is empty.
+	// ErrDamaged: the file is empty, or a broken or truncated database.
 	ErrDamaged = errors.New("damaged; restore a copy, or move it away to start with an empty one")
 	// ErrFull: the disk is full; the transaction was rolled back.
 	ErrFull = errors.New("no space left on the disk; free some and try again")

@@ -46,7 +46,8 @@ func Short(n int64) string {
 	return Count(n)
 }
 
-// Mean formats a mean in at least four digits: "3.214", "123456".
+// Mean formats sum/n to four significant digits, or to a whole number from 1000 on: "3.214",
+// "123456".
 func Mean(sum, n int64) string {
 	mean := float64(sum) / float64(n)
 	if math.Abs(mean) >= 1000 {

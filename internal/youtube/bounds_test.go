@@ -158,7 +158,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestMistyped: the error of a response with a value of another type says what is wrong with it.
+// TestMistyped requires that the error of a response with a mistyped value names the problem.
 func TestMistyped(t *testing.T) {
 	for _, body := range []string{`[]`, `{"items":[{"id":"a","statistics":{"viewCount":"many"}}]}`,
 		`{"items":[{"id":"a","statistics":{"viewCount":7}}]}`} {
@@ -172,8 +172,9 @@ func TestMistyped(t *testing.T) {
 	}
 }
 
-// TestCutWhere: the error of a cut connection has the status that came, if one did.
-func TestCutWhere(t *testing.T) {
+// TestCutConnection requires that the error of a cut connection contains the status, if one was
+// received.
+func TestCutConnection(t *testing.T) {
 	for answer, want := range map[string]string{
 		"": "youtube: transient: the connection ended before an answer: EOF",
 		"HTTP/1.1 503 Away\r\nContent-Length: 99\r\n\r\n{": "youtube: transient (HTTP 503): " +

@@ -78,7 +78,7 @@ type keeper struct{ next http.RoundTripper }
 // bodyKey is the context key of a *[]byte that receives the body.
 type bodyKey struct{}
 
-// cutError is the error of reading a response whose status has come.
+// cutError is an error while reading the body of a response with a status.
 type cutError struct {
 	error
 	status int

@@ -202,7 +202,7 @@ func (f *Facts) rights(ctx context.Context, client redis.UniversalClient, creden
 	f.Lacks = lacks
 }
 
-// isRefused reports whether the user may not call a command.
+// isRefused reports whether the server refused a command because the user may not call it.
 func isRefused(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOPERM") }
 
 // RightsLine returns the command that gives a user all rights that a ledger needs.

@@ -254,7 +254,7 @@ func (h once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// afterReply runs a function after each reply that is this text.
+// afterReply is a hook that runs a function after each reply with this text.
 type afterReply struct {
 	text string
 	run  func()

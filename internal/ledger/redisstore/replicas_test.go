@@ -26,7 +26,7 @@ func TestWaitReplicas(t *testing.T) {
 				return strings.Contains(p.Info(t.Context(), "replication").Val(), "state=online")
 			})
 			l := openEnv(t, primary.URL()+"?wait_replicas=1")
-			// a busy machine may confirm a change too late, but later ones confirm it, too
+			// on a busy machine, the replica may confirm this too late, but later charges confirm it, too
 			if _, err := l.Reserve(t.Context(), reserveOf("default.r", 10, time.Hour)); err != nil {
 				isError(t, err, quota.ErrUnreachable, "0 of 1 replicas")
 			}
