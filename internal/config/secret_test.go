@@ -44,12 +44,14 @@ func TestPastedKey(t *testing.T) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	for _, key := range []string{"ghp_CANARYxxxxxxxxxxxxxxxxxxxxxxxxxxxx1", "CANARYq5cr3t5yWq8hLx0cVbN2kPzT",
+	for _, key := range []string{"ghp_CANARYxxxxxxxxxxxxxxxxxxxxxxxxxxxx1",
+		"CANARYq5cr3t5yWq8hLx0cVbN2kPzT",
 		"whsec_CANARYMfKQ9r8GKYqrTwjUPD8ILPZIo2"} {
 		text := "credentials: [{name: a, api_key: {env: " + key + "}}]\nnotify: {url: 'https://h/', " +
 			"secret: {env: " + key + "}}"
 		_, err := Load(t.Context(), write(t, text), env("HOME", "/h"))
-		if err == nil || strings.Contains(err.Error(), "CANARY") || strings.Count(err.Error(), "\n") != 1 {
+		if err == nil || strings.Contains(err.Error(), "CANARY") ||
+			strings.Count(err.Error(), "\n") != 1 {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -115,7 +115,8 @@ func TestMonth_Text(t *testing.T) {
 	daily := b
 	daily.Limits = append(slices.Clone(b.Limits), quota.Limit{Bucket: "money", Units: 3e6,
 		Window: quota.Sliding(24 * time.Hour)})
-	want = `^money runs dry at [^;]*, by the limit money 24h; at this rate the month is \$\d+\.\d\d short`
+	want = `^money runs dry at [^;]*, by the limit money 24h; ` +
+		`at this rate the month is \$\d+\.\d\d short`
 	if text := ForecastOf(daily).Text(); !regexp.MustCompile(want).MatchString(text) {
 		t.Error(text)
 	}

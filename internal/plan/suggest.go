@@ -44,8 +44,8 @@ const minPlayed = 366 * 24 * time.Hour
 
 // Suggest finds the tightest schedule that fits: the one with the most runs among those that
 // divide the day into equal parts. It keeps the lanes' pages if at least one run a day fits with
-// them; otherwise all charts get the same smaller number of pages. Commands keep their schedules. It
-// returns false if not even a page a day fits, if there are only commands, or if ctx ends first.
+// them; otherwise all charts get the same smaller number of pages. Commands keep their schedules.
+// It returns false if not even a page a day fits, if there are only commands, or if ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	if !slices.ContainsFunc(p.Lanes, hasRegion) {
 		return Suggestion{}, false

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -109,8 +107,9 @@ func TestNobodyStarves(t *testing.T) {
 func TestLockedSinceTheSnapshot(t *testing.T) {
 	t.Parallel()
 	l := openEnv(t, redistest.Start(t, redistest.Options{}).URL())
-	lock := func() *redis.StatusCmd { return l.client.Set(t.Context(), "quota:{k}::lock", "another", 0) }
-	decided := l.meanwhile(func() { must(t, lock()) })
+	decided := l.meanwhile(func() {
+		must(t, l.client.Set(t.Context(), "quota:{k}::lock", "another", 0))
+	})
 	refused := 0
 	l.client.AddHook(afterReply{"locked", func() {
 		refused++
