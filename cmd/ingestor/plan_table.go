@@ -54,7 +54,7 @@ func sayVerdict(s cli.Screen, o *planned) {
 		text += "nothing is scheduled: this is the default schedule, which ingestor run would " +
 			"follow; ingest: in quota.yaml sets another\n"
 	}
-	if o.chartless && slices.ContainsFunc(o.Plan.Lanes, hasRegion) {
+	if o.chartless && slices.ContainsFunc(o.Plan.Lanes, share.Lane.HasRegion) {
 		text += "no charts yet: the plan assumes the configured number of pages\n"
 	}
 	if names := o.Plan.Unplayed; len(names) > 0 {
@@ -186,12 +186,12 @@ func saySuggestion(s cli.Screen, o *planned) {
 	switch {
 	case !o.flags.suggest:
 		return
-	case suggestion == nil && !slices.ContainsFunc(o.Plan.Lanes, hasRegion):
+	case suggestion == nil && !slices.ContainsFunc(o.Plan.Lanes, share.Lane.HasRegion):
 		s.Say("\nNo schedule is suggested: --suggest changes only the schedules of regions.\n")
 		return
 	case suggestion == nil:
 		text := "No schedule fits, not even one page a day with an empty ledger"
-		if slices.ContainsFunc(o.Plan.Lanes, func(l share.Lane) bool { return !hasRegion(l) }) {
+		if slices.ContainsFunc(o.Plan.Lanes, func(l share.Lane) bool { return !l.HasRegion() }) {
 			text += "; commands keep their schedules"
 		}
 		s.Say("\n%s.\n", text)
@@ -213,7 +213,7 @@ func saySuggestion(s cli.Screen, o *planned) {
 	}
 	var jobs []string
 	for _, l := range o.Plan.Lanes {
-		if hasRegion(l) && l.Job != config.DefaultJob && !slices.Contains(jobs, l.Job) {
+		if l.HasRegion() && l.Job != config.DefaultJob && !slices.Contains(jobs, l.Job) {
 			jobs = append(jobs, l.Job)
 		}
 	}
@@ -224,11 +224,9 @@ func saySuggestion(s cli.Screen, o *planned) {
 	s.Say("%s", text)
 }
 
-func hasRegion(l share.Lane) bool { return l.Region != "" }
-
 // drawTakings draws the planned cost of a run of each job, and the source of that figure.
 func drawTakings(s cli.Screen, o *planned) {
-	lanes := slices.DeleteFunc(slices.Clone(o.Plan.Lanes), hasRegion)
+	lanes := slices.DeleteFunc(slices.Clone(o.Plan.Lanes), share.Lane.HasRegion)
 	if len(lanes) == 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"quotabudget/internal/quota"
+	"quotabudget/internal/share"
 )
 
 const (
@@ -45,7 +46,7 @@ func (o *outlook) advise(likely load) string {
 	paced := slices.Contains(o.brakes, quota.PaceName)
 	if o.now > 0 && len(o.Lanes) > 0 && !paced && !o.suffices(nil) {
 		commands := o.Bucket
-		commands.Lanes = slices.DeleteFunc(slices.Clone(o.Lanes), hasRegion)
+		commands.Lanes = slices.DeleteFunc(slices.Clone(o.Lanes), share.Lane.HasRegion)
 		if len(commands.Lanes) < len(o.Lanes) && o.with(commands).suffices(nil) {
 			return changeSchedule
 		}

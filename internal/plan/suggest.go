@@ -32,7 +32,7 @@ type Wish struct {
 // PerDay returns the runs of all lanes in 24 hours.
 func (s Suggestion) PerDay() (runs int64) {
 	for _, l := range s.Tried.Lanes {
-		if !isFixed(l) {
+		if l.HasRegion() {
 			runs += int64(24 * time.Hour / s.Every)
 		}
 	}
@@ -47,7 +47,7 @@ const minPlayed = 366 * 24 * time.Hour
 // them; otherwise all charts get the same smaller number of pages. Commands keep their schedules.
 // It returns false if not even a page a day fits, if there are only commands, or if ctx ends first.
 func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
-	if !slices.ContainsFunc(p.Lanes, hasRegion) {
+	if !slices.ContainsFunc(p.Lanes, share.Lane.HasRegion) {
 		return Suggestion{}, false
 	}
 	p.Watch, p.Step = nil, 0
@@ -58,7 +58,7 @@ func (p Plan) Suggest(ctx context.Context, wish Wish) (Suggestion, bool) {
 	for pages := p.maxPages() - 1; pages > 0 && !ok && ctx.Err() == nil; pages-- {
 		p.Lanes = slices.Clone(p.Lanes)
 		for i := range p.Lanes {
-			if !isFixed(p.Lanes[i]) {
+			if p.Lanes[i].HasRegion() {
 				p.Lanes[i].Pages = pages
 			}
 		}
@@ -81,11 +81,6 @@ func (p Plan) AfterReset() Plan {
 	return p
 }
 
-// isFixed reports whether a lane belongs to a command job, and so keeps its schedule.
-func isFixed(l share.Lane) bool { return !hasRegion(l) }
-
-func hasRegion(l share.Lane) bool { return l.Region != "" }
-
 func (p *Plan) maxPages() (pages int64) {
 	for _, l := range p.Lanes {
 		pages = max(pages, l.Pages)
@@ -96,7 +91,7 @@ func (p *Plan) maxPages() (pages int64) {
 // samePages returns the pages of every chart, or 0 if they differ.
 func (p *Plan) samePages() int64 {
 	pages := p.maxPages()
-	other := func(l share.Lane) bool { return !isFixed(l) && l.Pages != pages }
+	other := func(l share.Lane) bool { return l.HasRegion() && l.Pages != pages }
 	if slices.ContainsFunc(p.Lanes, other) {
 		return 0
 	}
@@ -132,7 +127,7 @@ func intervals() (all []time.Duration) {
 func (p *Plan) tooMuch(every time.Duration, share float64) bool {
 	var perDay int64
 	for _, l := range p.Lanes {
-		if !isFixed(l) {
+		if l.HasRegion() {
 			perDay += l.Pages * int64(24*time.Hour/every)
 		}
 	}
@@ -159,7 +154,7 @@ func (p *Plan) try(ctx context.Context, every time.Duration, wish Wish) (Suggest
 	s.Tried.Lanes = slices.Clone(p.Lanes)
 	for i := range s.Tried.Lanes {
 		l := &s.Tried.Lanes[i]
-		if isFixed(*l) {
+		if !l.HasRegion() {
 			continue
 		}
 		l.Schedule, l.Offset = parsed, time.Duration(places[i])*s.Stagger

@@ -71,6 +71,9 @@ func (l Lane) SameTicks(other Lane) bool {
 	return l.Spec() == other.Spec() && l.Offset == other.Offset
 }
 
+// HasRegion reports whether the lane fetches a region's chart. Other lanes run commands.
+func (l Lane) HasRegion() bool { return l.Region != "" }
+
 // Spec returns the schedule with its zone.
 func (l Lane) Spec() string { return fmt.Sprint(l.Schedule, " ", l.Zone) }
 
