@@ -117,7 +117,9 @@ func TestNoList(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{}`: false, `{"status":"ok"}`: false, `{"error":{"code":403}}`: false,
 		`{"items":null}`: false, `null`: false, `{"items":[null]}`: false,
-		`{"kind":"youtube#list","items":[{},{"id":""}]}`: false,
+		`{"kind":"youtube#list","items":[{},{"id":""}]}`: false, `[]`: false,
+		`{"kind":"youtube#list","items":"x"}`: false, `{"items":[{"id":7}]}`: false,
+		`{"items":[{"id":"a"}],"nextPageToken":7}`: false,
 		`{"items":[]}`: true, `{"kind":"youtube#list"}`: true,
 	} {
 		client, asked := answering(t, with(body))
@@ -158,16 +160,28 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestMistyped requires that the error of a response with a mistyped value names the problem.
+// TestMistyped: a value of the wrong type is missing from its video, and the rest of the page is
+// read.
 func TestMistyped(t *testing.T) {
-	for _, body := range []string{`[]`, `{"items":[{"id":"a","statistics":{"viewCount":"many"}}]}`,
-		`{"items":[{"id":"a","statistics":{"viewCount":7}}]}`} {
-		client, _ := answering(t, with(body))
-		client.Retry.Transient = 0
-		_, err := ask(t, client)
-		if want := "youtube: transient (HTTP 200): the answer is garbled: json: "; err == nil ||
-			!strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", body, err, want)
+	for _, item := range []string{
+		`"statistics":{"viewCount":"many","likeCount":"-1","commentCount":"7"}`,
+		`"statistics":{"viewCount":true,"likeCount":99999999999999999999,"commentCount":7}`,
+		`"statistics":{"viewCount":[],"likeCount":"99999999999999999999","commentCount":"7"},
+		 "contentDetails":{"duration":5}`,
+		`"statistics":{"commentCount":"7"},"contentDetails":"x"`,
+		`"statistics":{"commentCount":"7"},"snippet":{"title":"t","tags":"x","publishedAt":1,
+		 "thumbnails":{"default":{"width":"wide"}}}`,
+	} {
+		client, asked := answering(t, with(`{"items":[{"id":"a"},{"id":7},"x",{"id":"b",`+item+`}]}`))
+		page, err := ask(t, client)
+		if err != nil || asked.Load() != 1 || len(page.Videos) != 2 {
+			t.Errorf("%s: %+v, %v, %d requests", item, page, err, asked.Load())
+			continue
+		}
+		v := page.Videos[1]
+		if v.ID != "b" || v.Views != nil || v.Likes != nil || written(v.Comments) != "7" ||
+			v.Tags != nil || v.Duration != "" || !v.PublishedAt.IsZero() {
+			t.Errorf("%s: %+v", item, v)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package youtube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"quotabudget/internal/catalog"
@@ -28,33 +29,49 @@ type Page struct {
 // RoundTripper, or that of ctx.
 func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err error) {
 	err = c.call(ctx, func(ctx context.Context) error {
-		page = Page{}
 		var body []byte
 		call := c.service.Videos.List([]string{"snippet", "contentDetails", "statistics"}).
 			Chart("mostPopular").RegionCode(r.Region).MaxResults(MaxPage)
 		if r.PageToken != "" {
 			call.PageToken(r.PageToken)
 		}
-		res, err := call.Context(context.WithValue(ctx, bodyKey{}, &body)).Do()
-		if err != nil {
-			return err
+		_, err := call.Context(context.WithValue(ctx, bodyKey{}, &body)).Do()
+		if err == nil {
+			page, err = pageOf(body)
 		}
-		// Any other JSON, null included, would replace a chart by an empty one.
-		if res == nil || res.Kind == "" && res.Items == nil {
-			return &untrusted.Unusable{Problem: "is not a list: it has neither kind nor items"}
-		}
-		if n := len(res.Items); n > MaxPage {
-			return &untrusted.Unusable{Path: "items",
-				Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
-		}
-		if page.Videos, err = videos(res.Items, body); err != nil {
-			return err
-		}
-		if len(res.Items) > 0 && len(page.Videos) == 0 {
-			return &untrusted.Unusable{Path: "items", Problem: "has no video with an id"}
-		}
-		page.Next = res.NextPageToken
-		return nil
+		return err
 	})
 	return page, err
+}
+
+// pageOf reads a page. A value of the wrong type in a video is the same as none, but must not end
+// the chart or empty it.
+func pageOf(body []byte) (Page, error) {
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return Page{}, err
+	}
+	list, _ := value.(map[string]any)
+	kind, _ := list["kind"].(string)
+	items, listed := list["items"].([]any)
+	next, named := list["nextPageToken"].(string)
+	page := Page{Videos: videos(items), Next: next}
+	var bad untrusted.Unusable
+	switch n := len(items); {
+	// Any other JSON, null included, would replace a chart by an empty one.
+	case kind == "" && list["items"] == nil:
+		bad.Problem = "is not a list: it has neither kind nor items"
+	case !listed && list["items"] != nil:
+		bad = untrusted.Unusable{Path: "items", Problem: "is not a list"}
+	case !named && list["nextPageToken"] != nil:
+		bad = untrusted.Unusable{Path: "nextPageToken", Problem: "is not a text"}
+	case n > MaxPage:
+		bad = untrusted.Unusable{Path: "items",
+			Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
+	case n > 0 && len(page.Videos) == 0:
+		bad = untrusted.Unusable{Path: "items", Problem: "has no video with an id"}
+	default:
+		return page, nil
+	}
+	return Page{}, &bad
 }

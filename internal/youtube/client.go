@@ -71,8 +71,9 @@ func (c *Client) call(ctx context.Context, attempt func(context.Context) error) 
 	})
 }
 
-// keeper reads the responses for the official client, within bounds, and hands the body to
-// callers that ask for it.
+// keeper reads the responses within bounds. It hands the body of a success to the caller and an
+// empty object to the official client, whose types refuse a page for any mistyped counter, and do
+// not distinguish a counter of zero from a missing one.
 type keeper struct{ next http.RoundTripper }
 
 // bodyKey is the context key of a *[]byte that receives the body.
@@ -96,8 +97,8 @@ func (k keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, &cutError{err, res.StatusCode}
 	}
-	if into, ok := r.Context().Value(bodyKey{}).(*[]byte); ok {
-		*into = body
+	if into, ok := r.Context().Value(bodyKey{}).(*[]byte); ok && res.StatusCode/100 == 2 {
+		*into, body = body, []byte("{}")
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return res, nil

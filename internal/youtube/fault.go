@@ -129,17 +129,10 @@ func translate(err error) error {
 		answer.Cause = fmt.Errorf("no answer in time: %w", err)
 	} else if cut, ok := errors.AsType[*cutError](err); ok {
 		answer.Status, answer.Cause = cut.status, fmt.Errorf("the answer is garbled: %w", err)
-	} else if garbled(err) {
+	} else if _, malformed := errors.AsType[*json.SyntaxError](err); malformed {
 		answer.Status, answer.Cause = http.StatusOK, fmt.Errorf("the answer is garbled: %w", err)
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		answer.Cause = fmt.Errorf("the connection ended before an answer: %w", err)
 	}
 	return answer
-}
-
-// garbled reports whether a 2xx response lacked the expected JSON.
-func garbled(err error) bool {
-	_, malformed := errors.AsType[*json.SyntaxError](err)
-	mistyped := strings.HasPrefix(err.Error(), "json: ") // not always an UnmarshalTypeError
-	return malformed || mistyped
 }
