@@ -45,7 +45,7 @@ func message(ctx context.Context, path string) (head, body []byte, err error) {
 func readRequest(ctx context.Context, path, verb, target string) (*http.Request, []byte, error) {
 	head, body, err := message(ctx, path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("request: %s: %w", path, err)
+		return nil, nil, fmt.Errorf("request: %w", err)
 	}
 	if head == nil {
 		if len(body) == 0 {
@@ -75,7 +75,7 @@ func readRequest(ctx context.Context, path, verb, target string) (*http.Request,
 func readResponse(ctx context.Context, path string) (*http.Response, []byte, error) {
 	head, body, err := message(ctx, path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("response: %s: %w", path, err)
+		return nil, nil, fmt.Errorf("response: %w", err)
 	}
 	if head == nil {
 		head = []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json")

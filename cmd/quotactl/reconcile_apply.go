@@ -38,8 +38,8 @@ func (r *reconciling) correct(ctx context.Context) error {
 			switch {
 			case errors.Is(err, quota.ErrSpanChanged):
 				err = cli.Hint(err, "run it again")
-			case errors.Is(err, quota.ErrSpanShort) && len(r.shares) > 1:
-				err = cli.Hint(err, "other credentials spend from the same project: correct them with "+
+			case errors.Is(err, quota.ErrSpanShort): // a wrong flag elsewhere, but not here
+				err = cli.Hint(&cli.Coded{Code: cli.ExitFailed, Err: err}, "other credentials spend from the same project: correct them with "+
 					"quotactl adjust --credential NAME")
 			}
 			failed = errors.Join(failed, err)
@@ -97,6 +97,7 @@ type reconciliation struct {
 	Limits     []limitRow      `json:"limits"`
 
 	upstream string // its name in messages
+	applying bool   // whether each row that is not applied has an error of its own
 }
 
 type reconciledRow struct {
@@ -192,7 +193,7 @@ func (r reconciliation) notes(g *gate) (lines []string) {
 		}
 		lines = append(lines, from+": another program, or another key")
 	}
-	if n := r.pending(); n > 0 {
+	if n := r.pending(); n > 0 && !r.applying {
 		lines = append(lines, fmt.Sprintf("to correct: %d; run quotactl reconcile --apply", n))
 	}
 	for _, l := range r.Limits {

@@ -217,7 +217,12 @@ func TestReconcileShared(t *testing.T) {
 	at := m.Yesterday().UTC().Format(time.RFC3339)
 	m.run(0, "adjust --credential key1 --bucket default --units 60 --reason test --at "+at)
 	m.run(0, "adjust --credential key2 --bucket default --units 50 --reason test --at "+at)
-	m.Use(m.Yesterday(), "default", 105)
+	m.Use(m.Yesterday(), "default", 40)
+	if out := m.run(1, "reconcile --credential key1 --lag 0s --apply", "google counted less",
+		"correct them with quotactl adjust --credential NAME"); strings.Contains(out, "to correct: ") {
+		t.Errorf("after a correction that failed:\n%s", out)
+	}
+	m.Use(m.Yesterday(), "default", 65)
 	m.run(1, "reconcile --credential key1 --lag 0s -o json", `"shared_with":["key2"]`,
 		`"ours":110,"theirs":105,"verdict":"less","correction":-5`)
 	m.run(0, "reconcile --credential key1 --lag 0s --apply", "include [key2], of the same project")

@@ -135,7 +135,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("only another project: %+v, %v", got, err)
 	}
 	answers[""] = `{"data": [` + bucket("1795478400") + `]}`
-	if got, err = countOf(t, serve); err != nil || !got.Known || got.Units != 0 {
-		t.Errorf("an unused day: %+v, %v", got, err)
+	if got, err = countOf(t, serve); err != nil || got.Known || got.Units != 0 {
+		t.Errorf("a day without rows: %+v, %v", got, err)
 	}
 }

@@ -16,15 +16,14 @@ import (
 // Count is the upstream's count of a bucket's units.
 type Count struct {
 	Units  int64
-	Known  bool             // whether the upstream reports about that time
+	Known  bool             // whether the upstream reports units of that time, or an explicit 0
 	Models map[string]int64 // by the upstream's names; "" for units without a model
 }
 
 // period is a part of a report, with its rows.
 type period struct {
-	begin             time.Time // zero if it has none of its own
-	rows              []any
-	onlyOtherProjects bool // the upstream reported rows, but only of other projects
+	begin time.Time // zero if it has none of its own
+	rows  []any
 }
 
 // periods returns the periods of a report without the rows of other projects.
@@ -50,12 +49,10 @@ func (c *Client) periods(m costs.Meter, pages []any) (all []period, err error) {
 				}
 				p.begin = at
 			}
-			rows := len(p.rows)
 			p.rows = slices.DeleteFunc(p.rows, func(row any) bool {
 				project, _ := untrusted.FindText(row, m.Project)
 				return m.Project != "" && c.Project != "" && project != c.Project
 			})
-			p.onlyOtherProjects = rows > 0 && len(p.rows) == 0
 			all = append(all, p)
 		}
 	}
@@ -83,8 +80,6 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		if m.Dated() && (p.begin.Before(day.Begin) || !p.begin.Before(day.End)) {
 			continue
 		}
-		// rows of other projects only do not prove 0 units: the configured project may be mistyped
-		out.Known = out.Known || m.Dated() && !p.onlyOtherProjects
 		for _, row := range p.rows {
 			if metric, _ := untrusted.FindText(row, m.Metric); m.Metric != "" && metric != bucket.Metric {
 				continue

@@ -84,7 +84,7 @@ func TestReadFile(t *testing.T) {
 	} {
 		data, err := ReadFile(c.path, 8)
 		if string(data) != c.text || (err == nil) != (c.problem == "") ||
-			err != nil && !strings.Contains(err.Error(), c.problem) {
+			err != nil && !strings.HasSuffix(err.Error(), c.path+": "+c.problem) {
 			t.Errorf("%s: %q, %v", c.path, data, err)
 		}
 	}

@@ -163,7 +163,7 @@ func check(p limit.Policy, cost int64, at grammar.Place) {
 func (c *Config) ReadTokens(where, path string, named bool) (*limit.Tokens, error) {
 	text, err := ReadFile(path, maxFileBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", where, path, err)
+		return nil, fmt.Errorf("%s %s: %w", where, path, reason(err))
 	}
 	where += " " + path
 	tokens, err := limit.ParseTokens(where, string(text), named)

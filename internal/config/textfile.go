@@ -11,7 +11,8 @@ import (
 )
 
 // ReadFile returns the content, at most max bytes, of the regular file at path. It never blocks:
-// directories, pipes and devices are errors, except the null device, which is an empty file.
+// directories, pipes and devices are errors, except the null device, which is an empty file. Errors
+// name the path.
 func ReadFile(path string, max int64) ([]byte, error) {
 	// Without O_NONBLOCK, opening a pipe waits for its writer, and opening a terminal for its
 	// line.
@@ -29,11 +30,13 @@ func ReadFile(path string, max int64) ([]byte, error) {
 	case mode.IsRegular(), failed == nil && os.SameFile(info, null):
 		return readAll(f, max)
 	case mode.IsDir():
-		return nil, &os.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+		err = syscall.EISDIR
 	case mode&os.ModeNamedPipe != 0:
-		return nil, errors.New("is a pipe, not a file")
+		err = errors.New("is a pipe, not a file")
+	default:
+		err = errors.New("is a device, not a file")
 	}
-	return nil, errors.New("is a device, not a file")
+	return nil, &os.PathError{Op: "read", Path: path, Err: err}
 }
 
 // ReadPipe is like ReadFile, but also reads a pipe, such as that of <(command). It waits for the
@@ -67,7 +70,7 @@ func readPipe(ctx context.Context, path string, max int64, wait time.Duration) (
 	case <-done:
 		return data, err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, &os.PathError{Op: "read", Path: path, Err: context.Cause(ctx)}
 	}
 }
 
@@ -80,7 +83,8 @@ func IsPipe(path string) bool {
 func readAll(f *os.File, max int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, max+1))
 	if err == nil && int64(len(data)) > max {
-		return nil, fmt.Errorf("longer than %d bytes", max)
+		return nil, &os.PathError{Op: "read", Path: f.Name(),
+			Err: fmt.Errorf("longer than %d bytes", max)}
 	}
 	return data, err
 }
