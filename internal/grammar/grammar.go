@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -147,12 +149,18 @@ func syntaxProblem(name string, data []byte, err error) *Problem {
 			line++ // the parser counts from 0 here, and from 1 elsewhere
 		}
 	}
+	utf8Text := !strings.Contains(text, "UTF-8") && !strings.HasPrefix(text, "control characters")
 	for i, l := range bytes.Split(data, []byte("\n")) {
+		if !utf8Text && (!utf8.Valid(l) || bytes.ContainsFunc(l, isUnprintable)) {
+			return &Problem{name, i + 1, text + ": save the file as plain UTF-8 text"}
+		}
 		if indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; bytes.ContainsRune(indent, '\t') {
 			return &Problem{name, i + 1, "a tab: YAML is indented with spaces"}
 		}
 	}
 	switch {
+	case strings.Contains(text, "incompatible YAML"):
+		text = "another version of YAML: delete the %YAML line"
 	case strings.Contains(text, "anchor"):
 		text = "an alias (*) of nothing: put the text into quotes"
 	case strings.HasPrefix(text, "mapping values"):
@@ -164,6 +172,9 @@ func syntaxProblem(name string, data []byte, err error) *Problem {
 	}
 	return &Problem{name, line, text}
 }
+
+// isUnprintable reports whether r is a control character that is not white space.
+func isUnprintable(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
 
 // DecodeEither decodes a scalar into short, and a list or mapping into long.
 func DecodeEither(n *yaml.Node, short, long any) error {

@@ -56,7 +56,9 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 		key, value := n.Content[i], target(n.Content[i+1])
 		line, again := lines[key.Value]
 		switch {
-		case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
+		case key.ShortTag() == "!!merge":
+			f.at(key, name).refuse("merge keys (<<) cannot be used: repeat the keys here")
+		case key.Kind != yaml.ScalarNode:
 			f.at(key, name).refuse("a key must be a word")
 		case again:
 			f.at(key, name).refuse("%s is already set on line %d", words.Clip(key.Value), line)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // ParseURL returns the path in a URL: sqlite:///var/lib/quota/ledger.db is absolute,
@@ -28,8 +29,10 @@ func ParseURL(rawURL string) (path string, err error) {
 	if path, err = url.PathUnescape(rest); err != nil {
 		return "", errors.New("in a file name, write % as %25")
 	}
-	if path == "" || strings.HasSuffix(path, "/") || path == ":memory:" ||
-		strings.ContainsRune(path, 0) {
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return "", errors.New("the name contains a line break or another control character")
+	}
+	if path == "" || strings.HasSuffix(path, "/") || path == ":memory:" {
 		return "", errors.New("no file is named; " + want)
 	}
 	return path, nil
