@@ -85,11 +85,13 @@ func (a *app) draw() *cobra.Command {
 		labels = ofJob.With(labels)
 		return a.with(c.Context(), func(g *gate) error {
 			d, err := g.Draw(c.Context(), args[0], units, labels)
-			if errors.Is(err, quota.ErrReservationShort) && a.Getenv(job.EnvMax) != "" {
-				// The ceiling, exec --max, denies the draw: a run never holds more than that.
+			if errors.Is(err, quota.ErrReservationShort) {
 				_, buckets, _ := quota.ParseReservation(args[0])
-				d = quota.Decision{Units: map[string]int64{buckets[0]: units}, Limit: quota.RunMax}
-				err = nil
+				d = quota.Decision{Units: map[string]int64{buckets[0]: units}, Never: true}
+				if a.Getenv(job.EnvMax) != "" {
+					// The ceiling, exec --max, denies the draw: a run never holds more than that.
+					d.Never, d.Limit, err = false, quota.RunMax, nil
+				}
 			}
 			p := g.phrasing(c.Context(), false, d)
 			p.quiet = quiet

@@ -194,7 +194,7 @@ func (b *Budget) Costs(call Call) ([]Cost, error) {
 	}
 	if call.Method == "" {
 		cost := Cost{Bucket: cmp.Or(call.Bucket, DefaultBucket), Units: call.Units}
-		return []Cost{cost}, cmp.Or(checkUnlabelled(cost), checkUnits(call.Units))
+		return []Cost{cost}, checkUnlabelled(cost)
 	}
 	price, ok := b.Prices[call.Method]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 // CostExceedsLimitError: the caller gets it without a round trip. The rule checks again.
 func (c Charge) Check() error {
 	if err := checkCosts("charge", c.Costs); err != nil {
-		return err
+		return cmp.Or(c.CheckCost(), err)
 	}
 	if err := checkEntry(c.ID, c.Labels, c.Credential, c.Key); err != nil {
 		return err
@@ -94,8 +94,11 @@ func (c Charge) Draws(bucket string) bool {
 // cost above a limit.
 func (r Reserve) Check() error {
 	_, buckets, err := ParseReservation(r.ID)
-	err = cmp.Or(err, checkCosts("reservation", r.Costs), checkTTL("reservation", r.TTL),
-		CheckText("note", r.Note), r.Labels.Check(), checkNames(r.Credential, r.Key))
+	if costs := checkCosts("reservation", r.Costs); costs != nil {
+		err = cmp.Or(err, r.CheckCost(), costs)
+	}
+	err = cmp.Or(err, checkTTL("reservation", r.TTL), CheckText("note", r.Note), r.Labels.Check(),
+		checkNames(r.Credential, r.Key))
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ func TestChargeCheck(t *testing.T) {
 		"no cost":             {func(c *Charge) { c.Costs = nil }, bad},
 		"zero units":          {units(0), bad},
 		"negative units":      {units(-1), bad},
+		"far above the limit": {units(MaxUnits + 1), above},
 		"absurd units":        {func(c *Charge) { units(MaxUnits + 1)(c); c.Observe = true }, bad},
 		"no id":               {func(c *Charge) { c.ID = "" }, bad},
 		"a colon in the id":   {func(c *Charge) { c.ID = "a:b" }, bad},
