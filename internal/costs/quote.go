@@ -72,8 +72,8 @@ func (t *Table) Quote(method string, r *http.Request, body []byte, learned Learn
 // quote prices a request with a parsed body.
 func (t *Table) quote(ctx context.Context, m Method, r *http.Request, doc any, size int,
 	learned Learned) (q Quote, err error) {
-	q = Quote{Method: m.ID, Known: m.rules == nil, table: t, rules: m.rules,
-		names: map[string]string{}}
+	q = Quote{Method: m.ID, Known: m.rules == nil, Lapse: quota.LapseCharge, TTL: defaultTTL,
+		table: t, rules: m.rules, names: map[string]string{}}
 	lines, err := t.linesOf(ctx, m, doc)
 	if err == nil {
 		q.env, err = t.request(m, r, doc, size, lines)

@@ -222,16 +222,29 @@ func TestPlaceIsFree(t *testing.T) {
 	}
 }
 
-// TestPlaceAndWindow: in a bucket that also has a window, a call that broke off is booked.
+// TestPlaceAndWindow: in a bucket that also has a window, a call has its place until its response
+// ends, and a call that broke off is booked; also a call of a known price.
 func TestPlaceAndWindow(t *testing.T) {
-	m := openMetered(t, "anthropic", limitOn("requests", 100),
-		quota.Limit{Bucket: "requests", Units: 5, Window: quota.Window{Concurrent: true}})
-	m.faults(t, "drop")
-	if _, _, err := m.send(m.message(t.Context(), 50, false)); err == nil {
-		t.Error("it is answered")
+	for name, call := range map[string]func(*metered) *http.Request{
+		"anthropic": func(m *metered) *http.Request { return m.message(t.Context(), 50, false) },
+		"reddit":    func(m *metered) *http.Request { return m.request(t.Context(), "GET", "/api/v1/me", nil) },
+	} {
+		m := openMetered(t, name, limitOn("requests", 100),
+			quota.Limit{Bucket: "requests", Units: 1, Window: quota.Window{Concurrent: true}})
+		resp, err := m.RoundTrip(call(m))
+		must(t, err)
+		_, _, err = m.send(call(m))
+		refused(t, err, quota.ErrExhausted)
+		must(t, discard(resp))
+		m.settled(t)
+		m.expectUnits(t, "requests", 0, 1)
+		m.faults(t, "drop")
+		if _, _, err := m.send(call(m)); err == nil {
+			t.Errorf("%s: it is answered", name)
+		}
+		m.settled(t)
+		m.expectUnits(t, "requests", 0, 2)
 	}
-	m.settled(t)
-	m.expectUnits(t, "requests", 0, 1)
 }
 
 // TestUnmeteredHold: without the ledger, only methods that may pass unmetered pass.

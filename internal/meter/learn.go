@@ -170,7 +170,8 @@ func (t *Transport) farthest(bucket string, now time.Time) time.Time {
 func (t *Transport) learn(ctx context.Context, charge quota.Decision, after quota.Decision,
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
-		limits := t.Budget.LimitsOn(lesson.Bucket)
+		limits := slices.DeleteFunc(t.Budget.LimitsOn(lesson.Bucket),
+			func(l quota.Limit) bool { return l.Window.Concurrent }) // not what windows have left
 		for _, limit := range limits {
 			if about(lesson, limit.Window, len(limits) == 1) {
 				t.learnOf(ctx, charge, after, lesson, limit, len(limits) == 1)

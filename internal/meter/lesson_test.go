@@ -79,7 +79,8 @@ func TestLessonsInFlight(t *testing.T) {
 	}
 }
 
-// TestLessonsOfKnownPrices: the gate also learns from a response to a call of a known price.
+// TestLessonsOfKnownPrices: the gate also learns from a response to a call of a known price, and
+// about the only limit with a window beside one on concurrent calls.
 func TestLessonsOfKnownPrices(t *testing.T) {
 	m := openMetered(t, "generic")
 	table, err := costs.Parse([]byte(`
@@ -90,15 +91,16 @@ buckets: {requests: {unit: requests}}
 methods:
   any.call: {route: "GET /{p...}", cost: {requests: 1}, source: own}
 learn:
-  - {bucket: requests, window: 1m, remaining: x-left, source: own}
+  - {bucket: requests, remaining: x-left, source: own}
 `))
 	must(t, err)
-	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100)})
+	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100),
+		{Bucket: "requests", Units: 50, Window: quota.Window{Concurrent: true}}})
 	m.reply(200, "", "X-Left", "40")
 	m.expectStatus(t, 200, m.request(t.Context(), "GET", "/a", nil))
 	m.expectUnits(t, "requests", 0, 1)
-	if foreign := m.others(t, "requests"); foreign != 59 {
-		t.Errorf("%d requests were used by others", foreign)
+	if foreign := m.others(t, "requests"); foreign != 59 || strings.Contains(m.log.String(), "WARN") {
+		t.Errorf("%d requests were used by others: %s", foreign, m.log)
 	}
 }
 

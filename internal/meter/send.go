@@ -72,6 +72,9 @@ func (e *exchange) body() ([]byte, error) {
 func (e *exchange) take() (err error) {
 	ctx, t := e.r.Context(), e.gate
 	e.part = t.partOf(e.r)
+	if e.quote.Known && e.part == whole && t.Budget.InFlight(e.quote.Costs...) {
+		e.quote.Known = false // held, to count until its response ends
+	}
 	switch {
 	case e.free:
 		e.decision, e.quote.Known = quota.Decision{Allowed: true, Replayed: true}, true
@@ -123,6 +126,7 @@ type response struct {
 func (e *exchange) sendHeld() (*http.Response, error) {
 	caller := e.r.Context()
 	e.detach(caller)
+	e.readFile()
 	arrived := make(chan response, 1)
 	done := e.opened()
 	go func() {

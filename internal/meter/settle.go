@@ -125,11 +125,10 @@ func (e *exchange) lapses(why string) {
 	costs, places := slices.Clone(e.quote.Costs), 0
 	for i, c := range costs {
 		costs[i].Units, costs[i].Most = max(c.Units, c.Most), 0
-		limits := e.gate.Budget.LimitsOn(c.Bucket)
-		if slices.ContainsFunc(limits, func(l quota.Limit) bool { return l.Window.Concurrent }) {
+		if e.gate.Budget.InFlight(c) {
 			places++
 		}
-		if quota.OnlyConcurrent(limits) {
+		if quota.OnlyConcurrent(e.gate.Budget.LimitsOn(c.Bucket)) {
 			costs[i].Units = 0
 		}
 	}

@@ -53,6 +53,12 @@ func (b *Budget) onlyUnderWay(c Cost) bool {
 	return OnlyConcurrent(b.LimitsOn(c.Bucket))
 }
 
+// InFlight reports whether a limit on concurrent calls applies to the costs. They can only be held.
+func (b *Budget) InFlight(costs ...Cost) bool {
+	return slices.ContainsFunc(b.limitsOf(bucketsOf(b.across(costs))),
+		func(l Limit) bool { return l.Window.Concurrent })
+}
+
 // endSlots releases the units held while a drawn call was under way.
 func (b *Budget) endSlots(ctx context.Context, slots Decision) error {
 	if slots.Reservation == "" {
