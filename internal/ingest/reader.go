@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"quotabudget/internal/catalog"
@@ -119,6 +120,11 @@ const ownCharts = 50
 
 var errLoop = errors.New("a page token leads back to an earlier page")
 
+// errEmpty keeps the chart before it in place. A region without a chart gets another answer, so the
+// next sweep asks again.
+var errEmpty = &youtube.Error{Fault: youtube.Fault{Kind: youtube.NoChart, Status: http.StatusOK,
+	Message: "the chart is empty"}}
+
 // pages reads and stores the chart, starting at token. It returns nil once the chart is complete.
 func (r *reader) pages(ctx context.Context, token string) error {
 	c := r.chart
@@ -143,6 +149,9 @@ func (r *reader) pages(ctx context.Context, token string) error {
 		r.queue.answered(r.visit)
 		page := catalog.Page{Token: token, Next: got.Next, Videos: got.Videos,
 			FetchedAt: r.Now(), Last: got.Next == "" || r.enough(read)}
+		if page.Last && c.videos+len(page.Videos) == 0 {
+			return errEmpty
+		}
 		if err = r.put(paid, page); errors.Is(err, errLoop) {
 			return err // a fault of the upstream: abort would end the sweep for the catalogue's
 		}

@@ -66,7 +66,8 @@ func (r *reader) end(ctx context.Context, v *visit) {
 		v.err = nil // the region counts as skipped
 	}
 	kind, _ := youtube.KindOf(v.err)
-	if invalid := kind == youtube.BadRegion; !v.Known && (invalid || kind == youtube.NoChart) {
+	invalid, none := kind == youtube.BadRegion, kind == youtube.NoChart && v.err != errEmpty
+	if !v.Known && (invalid || none) {
 		ctx, region := context.WithoutCancel(ctx), v.Region.Region
 		r.queue.abort(ctx, r.Catalog.MarkUnavailable(ctx, region, r.Now(), invalid))
 	}

@@ -167,6 +167,22 @@ func TestPagesInALoop(t *testing.T) {
 	}
 }
 
+// TestEmptyChart: an empty list does not replace a chart, and the next sweep asks again.
+func TestEmptyChart(t *testing.T) {
+	s := plenty(t)
+	s.run(t, "US", 1, "complete US:1/50:1", "US1")
+	s.alter = func(string) string { return `{"kind":"youtube#videoListResponse","items":[]}` }
+	for range 2 {
+		s.run(t, "US", 1, "complete US:unavailable:0/0:1", "US1")
+		s.whole(t, "US", 50)
+	}
+	// A list that is empty up to the last page that is read is no chart either.
+	s.alter = func(string) string { return `{"items":[],"nextPageToken":"CDIQAA"}` }
+	s.run(t, "US", 2, "complete US:unavailable:1/0:2", "US1 US2")
+	s.whole(t, "US", 50)
+	s.balanced(t)
+}
+
 // TestHalfChartIsHidden: while a chart is being read, the previous one is shown.
 func TestHalfChartIsHidden(t *testing.T) {
 	s := plenty(t)
