@@ -85,7 +85,7 @@ func (s *YouTube) serveCloud(w http.ResponseWriter, r *http.Request) bool {
 // cloud serves one of services.
 func (s *YouTube) cloud(c *call, project, what string) {
 	service, problem := c.s.api.Services[what], ""
-	switch fault := s.cloudFault(); {
+	switch fault := s.Cloud.Fault; {
 	case c.r.Method != http.MethodGet:
 		problem = "httpMethodNotAllowed"
 	case fault == "503":
@@ -108,11 +108,6 @@ func (s *YouTube) cloud(c *call, project, what string) {
 	} else {
 		c.ok(s.quotaMetrics(c))
 	}
-}
-
-func (s *YouTube) cloudFault() string {
-	defer s.locked()()
-	return s.Cloud.Fault
 }
 
 const usageMetric = "serviceruntime.googleapis.com/quota/rate/net_usage"

@@ -68,7 +68,7 @@ const tokenLife = time.Hour
 // token serves POST /token: it issues a token for a JWT.
 func (s *YouTube) token(c *call) {
 	scope := s.checkGrant(c)
-	if s.cloudFault() == "key-deleted" {
+	if s.Cloud.Fault == "key-deleted" {
 		c.failGrant("Invalid JWT Signature.")
 	}
 	token := "standin." + rand.Text()

@@ -1,12 +1,9 @@
 package standin
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -43,7 +40,7 @@ type YouTube struct {
 	Cloud Cloud
 
 	once     sync.Once
-	engine   *Server           // its lock guards the fields below, DaysBack and Cloud.Fault
+	engine   *Server           // its lock guards the fields below
 	counts   YouTubeCounts     // except for those that the engine counts
 	reads    map[string]int    // pages read, by chart
 	sessions map[string]*media // resumable uploads, by upload_id
@@ -86,7 +83,10 @@ func (s *YouTube) start() {
 		}
 		return s.Now()
 	}
-	limits := map[string][]Limit{minuteBucket: perMinute(s.MinuteLimit)}
+	limits := map[string][]Limit{}
+	if s.MinuteLimit > 0 {
+		limits[minuteBucket] = []Limit{{Units: s.MinuteLimit, Calendar: "minute"}}
+	}
 	for bucket, units := range s.Limits {
 		limits[bucket] = perDay(units)
 	}
@@ -99,14 +99,6 @@ func (s *YouTube) start() {
 }
 
 func perDay(units int64) []Limit { return []Limit{{Units: units, Calendar: "day"}} }
-
-// perMinute returns no limit for 0 units.
-func perMinute(units int64) []Limit {
-	if units == 0 {
-		return nil
-	}
-	return []Limit{{Units: units, Calendar: "minute"}}
-}
 
 // Check validates the faults.
 func (s *YouTube) Check() error {
@@ -226,18 +218,12 @@ func (s *YouTube) charge(c *call, m method) {
 }
 
 // day returns the index of the charts' day to serve.
-func (s *YouTube) day() int {
-	defer s.locked()()
-	return max(0, s.Charts.Days()-1-s.DaysBack)
-}
+func (s *YouTube) day() int { return max(0, s.Charts.Days()-1-s.DaysBack) }
 
 // youTubeSettings is the body of POST /standin/settings.
 type youTubeSettings struct {
 	controls
-	Limits      map[string]int64 `json:"limits"`       // units per day by bucket
-	MinuteLimit *int64           `json:"minute_limit"` // units
-	DaysBack    *int             `json:"days_back"`
-	CloudFault  *string          `json:"cloud_fault"` // one of CloudFaults, or "" for none
+	Limits map[string]int64 `json:"limits"` // units per day by bucket
 }
 
 func (s *YouTube) change(body io.Reader) error {
@@ -245,23 +231,9 @@ func (s *YouTube) change(body io.Reader) error {
 	if err := decode(body, &c); err != nil {
 		return err
 	}
-	if c.CloudFault != nil && *c.CloudFault != "" &&
-		!slices.Contains(CloudFaults(), *c.CloudFault) {
-		return fmt.Errorf("cloud_fault: %q is not one of %s", *c.CloudFault,
-			strings.Join(CloudFaults(), ", "))
-	}
 	return s.engine.apply(c.controls, func() {
 		for bucket, units := range c.Limits {
 			s.setLimit(bucket, units)
-		}
-		if c.MinuteLimit != nil {
-			s.engine.meter.change(minuteBucket, perMinute(*c.MinuteLimit))
-		}
-		if c.DaysBack != nil {
-			s.DaysBack = *c.DaysBack
-		}
-		if c.CloudFault != nil {
-			s.Cloud.Fault = *c.CloudFault
 		}
 	})
 }
