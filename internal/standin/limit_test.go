@@ -63,16 +63,6 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: a cost that fits is not billed if another cost of the request does not fit.
-func TestAllOrNothing(t *testing.T) {
-	m := meter{map[string][]Limit{"a": {{Units: 10, Window: time.Hour}},
-		"b": {{Units: 1, Window: time.Hour}}}, false, map[string][]*rate{}, map[string]int64{}}
-	d := m.admit(noon, []cost{one("a", 10), one("b", 2)})
-	if d == nil || d.bucket != "b" || len(m.units) > 0 || m.ratesOf("a")[0].left() != 10 {
-		t.Errorf("%+v %v", d, m.units)
-	}
-}
-
 // TestLimitsAsText: the text of a limit parses to the same limit.
 func TestLimitsAsText(t *testing.T) {
 	for _, text := range strings.Fields("5/1m 5/1h 5/1h30m 5/90ms 5/1h0m1s 5/month 5") {

@@ -105,8 +105,8 @@ const (
 	search = `POST /v1/places:searchText {"textQuery":"bakery"}`
 )
 
-// TestBills checks the units that a request takes, by bucket. TestStandinsAgree in internal/costs
-// compares all kinds of requests with the price lists.
+// TestBills checks the units that refused and free requests take, by bucket. TestStandinsAgree in
+// internal/costs compares the others with the price lists.
 func TestBills(t *testing.T) {
 	for _, test := range []struct {
 		api, request, header string
@@ -114,7 +114,6 @@ func TestBills(t *testing.T) {
 		units                string
 		holds                string
 	}{
-		{"openai", chat, "", 200, `{"requests/gpt-x":1,"tokens/gpt-x":34}`, `"completion_tokens":10`},
 		{"openai", `POST /v1/chat/completions {"model":"gpt-x"}`, "", 400, `{"requests/gpt-x":1}`,
 			"messages"},
 		{"openai", `POST /v1/chat/completions {"model":"GPT 1","messages":[1]}`, "", 404, `{}`,
@@ -123,8 +122,6 @@ func TestBills(t *testing.T) {
 		{"openai", "GET /v2", "", 404, `{}`, "Invalid URL"},
 		{"openai", chat, "Authorization: ", 401, `{}`, "invalid_api_key"},
 
-		{"anthropic", message, "", 200,
-			`{"input/claude-x":25,"output/claude-x":10,"requests/claude-x":1}`, `"output_tokens":10`},
 		{"anthropic", "POST /v1/messages/count_tokens" + message[len("POST /v1/messages"):], "", 200,
 			`{}`, `{"input_tokens":25}`},
 		{"anthropic", strings.Replace(message, `"max_tokens"`, `"max"`, 1), "", 400,
@@ -135,35 +132,23 @@ func TestBills(t *testing.T) {
 			"anthropic-version"},
 		{"anthropic", "GET /v1/models", "", 200, `{}`, "claude-standin"},
 
-		{"github", "GET /repos/o/r", "", 200, `{"core":1,"points":1}`, `"full_name":"repos/o/r"`},
 		{"github", `POST /graphql {"query":"{viewer{login} rateLimit{cost remaining}}"}`, "", 200,
 			`{"graphql":1,"graphql_points":1}`, `"rateLimit":{"cost":1,"remaining":4999}`},
 		{"github", `POST /graphql {"query":"{viewer{"}`, "", 200, `{}`, "syntax error"},
 
-		{"shopify", products, "", 200, `{"points":5}`, `"requestedQueryCost":7`},
 		{"shopify", strings.Replace(products, "first:5", "first:999", 1), "", 200, `{}`,
 			"MAX_COST_EXCEEDED"},
 		{"shopify", "GET /admin", "", 404, `{}`, "Not Found"},
 
-		{"google-analytics", report1, "", 200, `{"tokens/core.1":6}`, `"consumed":6`},
 		{"google-analytics", `POST /v1beta/properties/1:runReport {}`, "", 400, `{}`,
 			"INVALID_ARGUMENT"},
 		{"google-analytics", `POST /v1beta/properties/1:walk {}`, "", 404, `{}`, "NOT_FOUND"},
 
-		{"google-maps", search, "X-Goog-FieldMask: places.id,places.name", 200,
-			`{"requests/maps.text-search":1,"text_search/ids-only":1}`, `"places":[`},
 		{"google-maps", search, "", 400, `{}`, "FieldMask is a required parameter"},
 
-		{"x", "GET /2/tweets?ids=1,2,2,3", "", 200, `{"money":20000,"requests/x.tweets.lookup":1}`,
-			`"text":"post 2"`},
-		{"x", "GET /2/tweets/search/recent?query=a&max_results=10", "", 200,
-			`{"money":15000,"requests/x.tweets.search":1}`, `"result_count":3`},
-		{"x", `POST /2/tweets {"text":"see https://example.com"}`, "", 201,
-			`{"money":200000,"requests/x.tweets.create":1}`, `"text"`},
 		{"x", "GET /2/tweets/search/recent?max_results=4", "", 400, `{}`, "max_results"},
 		{"x", "GET /3", "", 404, `{}`, "Not Found Error"},
 
-		{"generic", "GET /any?cost=7", "", 200, `{"requests":1,"units":7}`, `"usage":{"units":7}`},
 		{"generic", "GET /any?cost=-7", "", 400, `{"requests":1}`, "cost"},
 	} {
 		s, url := play(t, test.api)
@@ -178,30 +163,6 @@ func TestBills(t *testing.T) {
 		}
 		if c := s.Counts(); c.Requests != 1 || c.Denied != 0 || c.Open != 0 {
 			t.Errorf("%s %s: %+v", test.api, test.request, c)
-		}
-	}
-}
-
-// TestTokensOfAModel: tokens are counted for each model, and a model may have its own limits.
-func TestTokensOfAModel(t *testing.T) {
-	_, url := play(t, "anthropic", "requests=1/1m", "requests/claude-y=2/1m")
-	statuses := ""
-	for _, model := range strings.Fields("claude-x claude-x claude-y claude-y claude-y claude-z") {
-		a := get(t, url, strings.Replace(message, "claude-x", model, 1))
-		statuses += map[int]string{200: "+", 429: "-"}[a.status]
-	}
-	if statuses != "+-++-+" {
-		t.Error(statuses)
-	}
-}
-
-// TestClasses: dated versions of a model share its limits.
-func TestClasses(t *testing.T) {
-	for model, want := range map[string]string{"claude-sonnet-4-5-20250929": "sonnet-4",
-		"claude-opus-4-1": "opus-4", "claude-haiku-4": "haiku-4", "claude-3-5-haiku-latest": "haiku-3.5",
-		"claude-x": "claude-x", "claude-3-opus": "claude-3-opus", "claude-sonnet": "claude-sonnet"} {
-		if got := class(model); got != want {
-			t.Errorf("%s: %s, want %s", model, got, want)
 		}
 	}
 }
