@@ -70,9 +70,17 @@ func statusTable(s cli.Screen, list report.Status) {
 		}
 		for _, b := range c.Buckets {
 			all = append(all, notes(s, c.At, b)...)
+			more := func(other report.BucketStatus) bool {
+				return other.Overshoot > b.Overshoot &&
+					quota.WholeOf(other.Bucket) == quota.WholeOf(b.Bucket)
+			}
+			if b.Overshoot > 0 && !slices.ContainsFunc(c.Buckets, more) {
+				all = append(all, fmt.Sprintf("%s: estimates of calls in flight can pass a limit by at "+
+					"most %s", quota.WholeOf(b.Bucket), b.Counts.Text(b.Overshoot)))
+			}
 		}
 		for i, note := range all {
-			if !slices.Contains(all[:i], note) { // parts of a bucket have the same bound
+			if !slices.Contains(all[:i], note) { // parts with the same bound
 				s.Say("%s: %s\n", c.Credential, note)
 			}
 		}
@@ -92,10 +100,6 @@ func notes(s cli.Screen, now time.Time, b report.BucketStatus) (all []string) {
 		all = append(all,
 			fmt.Sprintf("%s: held %s, at most %s when the calls in flight are settled",
 				b.Bucket, b.Counts.Text(b.Held), b.Counts.Text(b.AtMost)))
-	}
-	if b.Overshoot > 0 {
-		all = append(all, fmt.Sprintf("%s: estimates of calls in flight can pass a limit by at "+
-			"most %s", quota.WholeOf(b.Bucket), b.Counts.Text(b.Overshoot)))
 	}
 	for _, l := range b.Limits {
 		if l.Mode == "observe" {

@@ -201,9 +201,10 @@ func (s Source) Usage(ctx context.Context, c config.Credential) (quota.Usage, er
 	return usage, err
 }
 
-// UnitOf returns the unit of a bucket or of a part; "units" if the price list names none.
+// UnitOf returns the unit of a bucket, a part or a label's value; "units" if the price list names
+// none.
 func UnitOf(t *costs.Table, bucket string) costs.Unit {
-	if b, ok := t.Bucket(bucket); ok {
+	if b, ok := t.Bucket(quota.WholeOf(bucket)); ok {
 		return b.Unit
 	}
 	return costs.Unit{Name: "units", Scale: 1}
