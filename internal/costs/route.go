@@ -46,8 +46,8 @@ const Override = "X-Http-Method-Override"
 // Method returns the method that a request calls, by its verb and path. It ignores the host. The
 // rules:
 //
-//   - The whole path must match, segment by segment, each unescaped. A path with empty segments, or
-//     with dots that climb, is ambiguous.
+//   - The whole path must match, segment by segment, each unescaped. A path with empty segments,
+//     with dots that climb, or of another method if it is unescaped first, is ambiguous.
 //   - A literal segment takes precedence over a {template}. The verb decides between methods on one
 //     path.
 //   - A slash at the end of the path counts only where a route has it.
@@ -78,6 +78,10 @@ func (t *Table) Method(r *http.Request) (string, error) {
 		return id, nil
 	}
 	if id, ok := byVerb[verb]; ok {
+		if other, ok := t.routesAt(r.URL.Path)[verb]; ok && other != id {
+			return "", &AmbiguousError{"without the escapes in its path, such as %2F for /, it is a " +
+				"call of " + other}
+		}
 		return id, nil
 	}
 	if len(byVerb) > 0 {

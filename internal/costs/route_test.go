@@ -133,6 +133,7 @@ func TestPaths(t *testing.T) {
 		"/files/a%20b/c": "a.read", "/files/x/%C3%A9t%C3%A9": "a.read", "/files/x/a%2Fb": "a.read",
 		"/files/search/a%20b": "a.same", "/files/new/": "a.same", "/files/100%25/x": "a.read",
 		"/files/dear/": "a.dear", "/files/de%61r": "a.dear", "/users/a%20b/export": "a.dear",
+		"/files/search%2Fa": "", "/users/7%2fexport": "", "/files/de%2561r": "", "/users/7%2Fx": "a.user",
 		"/users/": "a.users", "/users/7/": "a.user", "/users/a%20b": "a.user",
 		"/runs/a%20b:log": "a.runs", "/runs/a%3Alog": "a.runs", "/files/x/..%2F..%2Fdear": "",
 		"/files/x//y": "",
