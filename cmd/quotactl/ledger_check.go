@@ -39,13 +39,8 @@ func (a *app) ledgerCheck() *cobra.Command {
 	c := a.Command("ledger check", func(c *cobra.Command, _ []string) error {
 		in, isFile := c.InOrStdin().(io.Writer) // a terminal is a file
 		fromTerminal := isFile && cli.IsTerminal(in)
-		switch {
-		case yes && !repair:
+		if yes && !repair {
 			return cli.Usagef("--yes needs --repair")
-		case repair && !yes && !fromTerminal:
-			return cli.Hint(cli.Usagef(
-				"--repair asks before it writes, and standard input is not a terminal"),
-				"see what it would change: quotactl ledger check; then add --yes")
 		}
 		return a.withLedger(c.Context(), func(src report.Source) error {
 			cfg, l := src.Config, src.Ledger
@@ -67,7 +62,7 @@ func (a *app) ledgerCheck() *cobra.Command {
 					}
 				}))
 			}
-			if !yes {
+			if !yes && fromTerminal {
 				if err := a.confirm(c.InOrStdin(), before); err != nil {
 					return err
 				}
