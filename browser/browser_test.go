@@ -187,6 +187,16 @@ func (b *tab) view(width, height int64, dark bool) {
 	must(b, err)
 }
 
+// fits reports a page that is wider than the window, or a table that is cut off, as an error.
+func (b *tab) fits(where string) {
+	b.Helper()
+	if beyond := get(b, chromedp.Evaluate[float64](`Math.max(document.documentElement.scrollWidth,
+		...[...document.querySelectorAll(".flush table")].map(e => e.getBoundingClientRect().right)
+		) - innerWidth`)); beyond > 0 {
+		b.Errorf("%s: %g pixels wider than the window", where, beyond)
+	}
+}
+
 // picture saves the whole page as a picture.
 func (b *tab) picture(name string) {
 	b.Helper()

@@ -97,10 +97,7 @@ func TestScreens(t *testing.T) {
 					b.usable(where)
 				}
 				b.quiet(where)
-				width := get(b, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`))
-				if width > size.width {
-					t.Errorf("%s: %d wide on a screen of %d", where, width, size.width)
-				}
+				b.fits(where)
 				b.picture(where)
 			}
 		}
@@ -204,6 +201,8 @@ func TestShort(t *testing.T) {
 		b.usable("board that is short")
 		b.picture(fmt.Sprintf("short-dark-%v", dark))
 	}
+	b.view(320, 700, false)
+	b.fits("board that is short")
 	b.visit("/plan")
 	b.shows("h1", "lose pages")
 	b.usable("plan that does not fit")
@@ -226,8 +225,8 @@ func TestHostile(t *testing.T) {
 	store(t, c, "US", time.Now().Add(-time.Hour), videos)
 	store(t, c, "US", time.Now(), append(videos[3:], videos[0]))
 	b := open(t, s.start("serve", "--listen", "127.0.0.1:0"))
-	b.view(390, 844, false)
-	paths := []string{"/charts", "/charts/US", "/search?q=alert",
+	b.view(320, 700, false)
+	paths := []string{"/", "/charts", "/charts/US", "/search?q=alert",
 		"/search?q=%22%3E%3Cscript%3Ealert(6)%3C/script%3E"}
 	for _, v := range videos {
 		paths = append(paths, "/videos/"+v.ID)
@@ -237,10 +236,7 @@ func TestHostile(t *testing.T) {
 		if get(b, chromedp.Evaluate[bool](`"hacked" in window`)) {
 			t.Errorf("%s: a title was run", path)
 		}
-		width := get(b, chromedp.Evaluate[int](`document.documentElement.scrollWidth`))
-		if width > 390 {
-			t.Errorf("%s: %d wide on a phone", path, width)
-		}
+		b.fits(path)
 		b.quiet(path)
 	}
 	b.visit("/charts/US")
