@@ -179,7 +179,8 @@ func drawStatus(s cli.Screen, list report.Status) {
 		steps = append(steps, cli.Drop("held"))
 	}
 	steps = append(steps, cli.All(cli.Drop("headroom"), cli.Shorten("limit")))
-	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12))...)
+	s.Draw(t, append(steps, cli.Cut("credential", 10), cli.Cut("bucket", 12),
+		cli.Drop("next free"))...)
 }
 
 // windowCell returns the window of a limit. The short form omits its time zone.

@@ -70,6 +70,13 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 			}
 		}
 	}
+	two := list
+	two.Credentials = append(two.Credentials[:1:1], report.CredentialStatus{Credential: "a1",
+		Mode: "enforce", At: now, Buckets: []report.BucketStatus{{Bucket: "output/sonnet-4",
+			Held: 5000, Limits: limit("month", &zone, 5_000_000, 0, 500_000, 4_500_000, at)}}})
+	var narrow strings.Builder
+	drawStatus(cli.Screen{W: &narrow, Bars: true, Width: 80}, two)
+	clitest.Fits(t, 80, narrow.String())
 	long := limit("month", nil, 100, 0, 1, 99, at)
 	long[0].CountsFrom = at
 	all := notes(cli.Screen{}, now, report.BucketStatus{Bucket: "default", Limits: long})

@@ -59,8 +59,8 @@ func (s Secret) Key() (string, error) {
 	}
 	for _, r := range key {
 		if r <= ' ' || r > '~' {
-			return "", fmt.Errorf("%s: %s contains more than a key: put the key alone on one line",
-				kind, where)
+			return "", fmt.Errorf("%s: %s contains more than a key: put the key alone on one "+
+				"line, in ASCII, without a byte order mark", kind, where)
 		}
 	}
 	return key, nil

@@ -52,7 +52,7 @@ func (f Forecast) Text() string {
 	default:
 		text += "lasts to " + f.reset()
 		if !f.Earliest.IsZero() {
-			text += " (dry at " + f.dayOf(f.Earliest) + " at the earliest)"
+			text += " (dry " + f.dayOf(f.Earliest) + " at the earliest)"
 		}
 		joined = ", but "
 		if f.LeftOut.Runs > 0 {

@@ -79,7 +79,7 @@ func TestUncertainText(t *testing.T) {
 		{func() { f.Latest = time.Time{} },
 			"default runs dry at 21:14Z (20:50Z at the earliest, or not at all)" + reset},
 		{func() { f.Verdict, f.DryAt = Lasts, time.Time{} },
-			"default lasts to the reset (dry at 20:50Z at the earliest)"},
+			"default lasts to the reset (dry 20:50Z at the earliest)"},
 		{func() { f.Earliest = time.Time{} }, "default lasts to the reset"},
 	} {
 		test.change()
