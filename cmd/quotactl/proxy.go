@@ -88,7 +88,7 @@ func (f *proxyFlags) check() error {
 func (a *app) serveProxy(ctx context.Context, f proxyFlags) error {
 	for flag, address := range map[string]string{"listen": f.listen, "admin": f.admin} {
 		if err := cli.CheckAddress(flag, address, "127.0.0.1:8090"); err != nil &&
-			!strings.HasPrefix(address, "unix:") {
+			(flag == "admin" || !strings.HasPrefix(address, "unix:")) {
 			return err
 		}
 	}

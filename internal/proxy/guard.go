@@ -119,7 +119,7 @@ func (x *exchange) share() error {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return nil
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
 	if headers := r.Header.Values("Access-Control-Request-Headers"); len(headers) > 0 {
 		h.Set("Access-Control-Allow-Headers", strings.Join(headers, ", "))
 		h.Add("Vary", "Access-Control-Request-Headers")

@@ -99,6 +99,7 @@ func TestPreflight(t *testing.T) {
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin":          "https://dashboard.example",
 		"Access-Control-Allow-Headers":         "x-quota-token",
+		"Access-Control-Allow-Methods":         "GET, POST, PUT, PATCH, DELETE",
 		"Access-Control-Allow-Private-Network": "true",
 	} {
 		if got := a.header.Get(name); a.status != http.StatusNoContent || got != want {
