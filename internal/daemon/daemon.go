@@ -241,7 +241,7 @@ func (d *Daemon) logShares(p Policy, shares []share.Share, until time.Time) {
 	}
 	for _, s := range shares {
 		d.Log.Warn("units are short", "until", until.UTC().Truncate(time.Second),
-			"region", s.Title(), "weight", s.Weight, "priority", s.Priority,
+			"lane", s.Name(), "weight", s.Weight, "priority", s.Priority,
 			"entitled", s.Entitled, "spent", s.Spent, "wants", s.Wants, "runs", s.Runs,
 			"remaining", s.Remaining)
 	}

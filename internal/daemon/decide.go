@@ -163,18 +163,25 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced returns a function that reports whether no pace holds the lane with a title back, because
-// it has not had its floor of the upstream's day. It returns nil if there is no pace or no floor.
-func (c *Config) Unpaced(ctx context.Context, credential string) (func(title string) bool, error) {
-	for _, p := range c.policies() {
-		if p.Budget.Credential == credential && len(p.Budget.Paces) > 0 {
-			return c.belowFloors(ctx, p)
-		}
+// Unpaced returns a function that reports whether no pace holds a region back, because it has not
+// had its floor of the upstream's day.
+func (c *Config) Unpaced(ctx context.Context, credential string) (func(region string) bool, error) {
+	var left map[string]int64
+	var err error
+	lanes := c.sharing(credential)
+	if len(lanes) > 0 && len(lanes[0].Work.policy().Budget.Paces) > 0 {
+		left, err = c.floorsLeft(ctx, lanes[0].Work.policy())
 	}
-	return nil, nil
+	return func(region string) bool {
+		return slices.ContainsFunc(lanes, func(l Lane) bool {
+			return l.Region == region && left[l.Name()] > 0
+		})
+	}, err
 }
 
-func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) bool, error) {
+// floorsLeft returns the units of the floors that were not spent yet on the upstream's day, by the
+// lane's name; nil if no lane has a floor.
+func (c *Config) floorsLeft(ctx context.Context, p Policy) (map[string]int64, error) {
 	lanes := c.sharing(p.Budget.Credential)
 	if !slices.ContainsFunc(lanes, func(l Lane) bool { return l.Floor > 0 }) {
 		return nil, nil
@@ -188,18 +195,18 @@ func (c *Config) belowFloors(ctx context.Context, p Policy) (func(title string) 
 	if err != nil {
 		return nil, err
 	}
-	left := make(map[string]int64) // units of the floors that are not spent yet
+	left := make(map[string]int64)
 	var rule share.Rule
 	for _, l := range lanes {
-		left[l.Title()] = l.Floor
+		left[l.Name()] = l.Floor
 		rule.Lanes = append(rule.Lanes, l.Lane)
 	}
 	for _, sum := range sums {
 		if i := rule.LaneOf(sum.Labels); i != share.Others {
-			left[rule.Lanes[i].Title()] -= sum.Units
+			left[rule.Lanes[i].Name()] -= sum.Units
 		}
 	}
-	return func(title string) bool { return left[title] > 0 }, nil
+	return left, nil
 }
 
 // unpaced reports whether the lane has not had its floor yet.
@@ -208,10 +215,10 @@ func (l *lane) unpaced(ctx context.Context, tick schedule.Tick) bool {
 	if len(p.Budget.Paces) == 0 {
 		return false
 	}
-	below, err := l.cfg.belowFloors(ctx, p)
+	left, err := l.cfg.floorsLeft(ctx, p)
 	if err != nil {
 		l.d.Log.Warn("cannot find whether the lane has had its floor: pacing it",
 			"tick", tick.ID(), "error", err)
 	}
-	return below != nil && below(l.Title())
+	return left[l.Name()] > 0
 }

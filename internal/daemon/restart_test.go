@@ -280,13 +280,15 @@ func TestObserved(t *testing.T) {
 }
 
 // TestFloorUnpaced: a pace that other regions have used up does not delay a region that has not yet
-// used its floor of the day.
+// used its floor of the day, nor does a job of the region's name without a floor.
 func TestFloorUnpaced(t *testing.T) {
 	at(t, midnight.Add(-time.Second), 240, func(w *env) {
 		w.paces = w.line(&quota.Pace{Slack: 2})
 		all := lanes(t, "0 0-3 * * *", "America/Los_Angeles", "US GB", time.Minute)
 		all[1].Floor = 4
-		p := w.open(all...).start()
+		p := w.open(all...)
+		p.job("GB", "30 7 * * *", 1, "")
+		p.start()
 		time.Sleep(31 * time.Second) // US has had the slack
 		if _, err := w.look.sweep.Budget.Charge(w.Context(),
 			quota.Call{Bucket: quota.DefaultBucket, Units: 100, Manual: true}); err != nil {

@@ -94,7 +94,7 @@ func TestShortDay(t *testing.T) {
 			if w.units() < units-8 {
 				t.Errorf("only %d of %d units were used", w.units(), units)
 			}
-			if w.logged("units are short", "region=US", "weight=2") == 0 ||
+			if w.logged("units are short", "lane=trending/US", "weight=2") == 0 ||
 				w.logged("tick left out", "share=") == 0 {
 				t.Error("the shares were not logged")
 			}
