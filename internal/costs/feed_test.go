@@ -146,9 +146,6 @@ func TestFeedFormats(t *testing.T) {
 // TestRealFeeds rewrites a list by forms that the published data sets have.
 func TestRealFeeds(t *testing.T) {
 	genAI := func(models string) string { return `[{"id":"maker","models":[` + models + `]}]` }
-	model := func(name, prices string) string {
-		return `{"id":"` + name + `","prices":` + prices + `}`
-	}
 	const twice = `{"input_mtok":2,"output_mtok":8}`
 	const dated = `[{"prices":` + twice + `},{"constraint":{"start_date":"2027-01-01"},` +
 		`"prices":{"input_mtok":4,"output_mtok":8}}]`
@@ -192,49 +189,64 @@ func TestRealFeeds(t *testing.T) {
 	}
 }
 
-// TestFeedWithoutPrices: a model without prices counts as missing from the feed; the others are
-// compared.
-func TestFeedWithoutPrices(t *testing.T) {
-	for _, prices := range []string{``, `,"prices":null`} {
-		data := `[{"id":"maker","models":[{"id":"small"` + prices + `},` +
-			`{"id":"timed","prices":{"input_mtok":3,"output_mtok":8}}]}]`
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		refusals := map[string]string{}
-		for _, d := range compare(t, list, models, "genai-prices") {
-			refusals[d.Row] = d.Refused
-		}
-		timed, differs := refusals["timed"]
-		if refusals["small"] != "the feed does not have it" || !differs || timed != "" {
-			t.Errorf("%q: %v", prices, refusals)
-		}
-	}
+// model writes a model of a feed in the format genai-prices.
+func model(id, prices string) string { return `{"id":"` + id + `","prices":` + prices + `}` }
+
+// differences compares a list with a feed of models in the format genai-prices.
+func differences(t *testing.T, text, models string) []costs.FeedDifference {
+	t.Helper()
+	feed, _, err := costs.ParseFeed([]byte(`[{"id":"maker","models":[`+models+`]}]`), "", "maker")
+	must(t, err)
+	return compare(t, text, feed, "genai-prices")
 }
 
-// TestRefusedDifferences checks which changes a person must accept.
+// TestRefusedDifferences checks which changes of a row a person must accept: large ones, those after
+// a refused one, and a new row far below the price that applied to its key before. A model without
+// prices counts as missing from the feed; the others are compared.
 func TestRefusedDifferences(t *testing.T) {
-	for change, want := range map[string]string{
-		`"input_mtok":2,`:        "",
-		`"input_mtok":3,`:        "",
-		`"input_mtok":3.1,`:      "a price changes 3.1-fold",
-		`"input_mtok":0.3,`:      "a price changes 3.33-fold",
-		`"input_mtok":0,`:        "a price changes from or to 0",
-		`"output_mtok":1,"x":1,`: "a price changes 4-fold",
+	text := strings.Replace(list, "      old:", "      fam*: {input: 6, output: 60, write_1h: 2, "+
+		"context: 1, max_output: 1}\n      old:", 1)
+	const cheap = `[{"prices":{"input_mtok":0.01,"output_mtok":0.04}},{"constraint":` +
+		`{"start_date":"2026-12-01"},"prices":{"input_mtok":0.02,"output_mtok":0.04}}]`
+	const timed = `,{"id":"timed","prices":{"input_mtok":3,"output_mtok":8}}`
+	const low = " price is below a third of "
+	large := model("large", "{}") + ","
+	for _, c := range []struct{ models, row, want string }{ // the refusals of the row's changes
+		{model("small", `{"input_mtok":2,"output_mtok":4}`), "small", ""},
+		{model("small", `{"input_mtok":3,"output_mtok":4}`), "small", ""},
+		{model("small", `{"input_mtok":3.1,"output_mtok":4}`), "small", "a price changes 3.1-fold"},
+		{model("small", `{"input_mtok":0.3,"output_mtok":4}`), "small", "a price changes 3.33-fold"},
+		{model("small", `{"input_mtok":0,"output_mtok":4}`), "small", "a price changes from or to 0"},
+		{model("small", `{"output_mtok":1}`), "small", "a price changes 4-fold"},
+		{model("small", "null") + timed, "small", "the feed does not have it"},
+		{`{"id":"small"}` + timed, "small", "the feed does not have it"},
+		{`{"id":"small"}` + timed, "timed", ""},
+		{model("small", cheap), "small", "a price changes 100-fold|a price changes 100-fold"},
+		{model("new", cheap), "new",
+			"its output" + low + "any other row's|its output" + low + "any other row's"},
+		{large + model("new", `{"input_mtok":0.4,"output_mtok":0.4}`), "new", ""},
+		{large + model("new", `{"input_mtok":0.3,"output_mtok":1}`), "new",
+			"its input" + low + "any other row's"},
+		{large + model("new", `{"input_mtok":1,"output_mtok":0}`), "new",
+			"its output" + low + "any other row's"},
+		{large + model("new", `{"input_mtok":{"base":1,"tiers":[{"start":1,"price":0}]},`+
+			`"output_mtok":1}`), "new", "its input" + low + "any other row's"},
+		{large + model("fam-2", `{"input_mtok":2,"output_mtok":20,"cache_read_mtok":0}`), "fam-2",
+			"its cached" + low + "fam*'s"},
+		{large + model("fam-2", `{"input_mtok":2,"output_mtok":20}`), "fam-2", ""},
+		{large + model("fam-2", `{"input_mtok":1.9,"output_mtok":20}`), "fam-2",
+			"its input" + low + "fam*'s"},
+		{large + model("large-0102", `{"input_mtok":2,"output_mtok":9}`), "large-0102",
+			"its output" + low + "large's"},
 	} {
-		data := `[{"id":"maker","models":[{"id":"small","prices":{"output_mtok":4,` + change
-		data = strings.TrimSuffix(data, ",") + `}}]}]`
-		if strings.Contains(change, "output") {
-			data = strings.Replace(data, `"output_mtok":4,`, "", 1)
+		got := []string{}
+		for _, d := range differences(t, text, c.models) {
+			if d.Row == c.row {
+				got = append(got, d.Refused)
+			}
 		}
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := compare(t, list, models, "genai-prices")[0]
-		if got.Row != "small" || got.Refused != want {
-			t.Errorf("%s: %+v, want %s", change, got, want)
+		if len(got) == 0 || strings.Join(got, "|") != c.want {
+			t.Errorf("%s: %q, want %q", c.models, got, c.want)
 		}
 	}
 }
@@ -249,14 +261,9 @@ func TestLongerPrompts(t *testing.T) {
 		`{"start":900,"price":10},{"start":0,"price":1}`:     "a price changes 10-fold 8",
 		`{"start":100,"price":20},{"start":900,"price":0.1}`: "a price changes 100-fold 9",
 	} {
-		data := `[{"id":"maker","models":[{"id":"large","prices":{"input_mtok":{"base":5,"tiers":[` +
-			tiers + `]},"output_mtok":{"base":30,"tiers":[{"start":500,"price":45}]}}}]}]`
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
 		text := strings.Replace(list, "write_1h: 10,", "cached: 5, write_1h: 10,", 1)
-		d := compare(t, text, models, "genai-prices")[0]
+		d := differences(t, text, model("large", `{"input_mtok":{"base":5,"tiers":[`+tiers+
+			`]},"output_mtok":{"base":30,"tiers":[{"start":500,"price":45}]}}`))[0]
 		prices := 0
 		d.VisitLongPrompts(func(string, float64, float64, float64) { prices++ })
 		if got := fmt.Sprint(d.Refused, " ", prices); got != want {
@@ -265,78 +272,18 @@ func TestLongerPrompts(t *testing.T) {
 	}
 }
 
-// TestCheapAdditions requires that a new row is refused if it is far below the price that applied
-// to its key before.
-func TestCheapAdditions(t *testing.T) {
-	text := strings.Replace(list, "      old:", "      fam*: {input: 6, output: 60, write_1h: 2, "+
-		"context: 1, max_output: 1}\n      old:", 1)
-	for model, want := range map[string]string{
-		`"new","prices":{"input_mtok":0.4,"output_mtok":0.4}`:                    "",
-		`"new","prices":{"input_mtok":0.3,"output_mtok":1}`:                      "input any other row",
-		`"new","prices":{"input_mtok":1,"output_mtok":0}`:                        "output any other row",
-		`"fam-2","prices":{"input_mtok":2,"output_mtok":20,"cache_read_mtok":0}`: "cached fam*",
-		`"fam-2","prices":{"input_mtok":2,"output_mtok":20}`:                     "",
-		`"fam-2","prices":{"input_mtok":1.9,"output_mtok":20}`:                   "input fam*",
-		`"large-0102","prices":{"input_mtok":2,"output_mtok":9}`:                 "output large",
-		`"new","prices":{"input_mtok":{"base":1,"tiers":[{"start":1,"price":0}]},"output_mtok":1}`: "input " +
-			"any other row",
-	} {
-		data := `[{"id":"maker","models":[{"id":"large","prices":{}},{"id":` + model + `}]}]`
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if column, row, refused := strings.Cut(want, " "); refused {
-			want = fmt.Sprintf("its %s price is below a third of %s's", column, row)
-		}
-		name, _, _ := strings.Cut(model[1:], `"`)
-		all := compare(t, text, models, "genai-prices")
-		i := slices.IndexFunc(all, func(d costs.FeedDifference) bool { return d.Row == name })
-		if i < 0 || all[i].Refused != want {
-			t.Errorf("%s: %+v, want %s", model, all, want)
-		}
-	}
-}
-
-// TestLaterPrices: a price that follows a refused one is refused, too.
-func TestLaterPrices(t *testing.T) {
-	for _, id := range []string{"small", "new"} {
-		data := `[{"id":"maker","models":[{"id":"` + id + `","prices":[` +
-			`{"prices":{"input_mtok":0.01,"output_mtok":0.04}},{"constraint":{"start_date":"2026-12-01"},` +
-			`"prices":{"input_mtok":0.02,"output_mtok":0.04}}]}]}]`
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		refused := 0
-		for _, d := range compare(t, list, models, "genai-prices") {
-			if d.Row == id && d.Refused != "" {
-				refused++
-			}
-		}
-		if refused != 2 {
-			t.Errorf("%s: %d of 2 prices refused", id, refused)
-		}
-	}
-}
-
 // TestNamesOfSeveralModels requires that the dearest of several models with a row's name sets its
 // price.
 func TestNamesOfSeveralModels(t *testing.T) {
-	model := func(id, input string) string {
-		return `{"id":"` + id + `","match":{"equals":"small"},"prices":{"input_mtok":` + input +
-			`,"output_mtok":4}}`
+	named := func(id, input string) string {
+		return model(id, `{"input_mtok":`+input+`,"output_mtok":4},"match":{"equals":"small"}`)
 	}
-	for _, inputs := range [][2]string{{"2", "0.5"}, {"0.5", "2"}} {
-		data := `[{"id":"maker","models":[` + model("a", inputs[0]) + "," + model("b", inputs[1]) + `]}]`
-		models, _, err := costs.ParseFeed([]byte(data), "", "maker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := slices.DeleteFunc(compare(t, list, models, "genai-prices"),
+	for _, models := range []string{named("a", "2") + "," + named("b", "0.5"),
+		named("a", "0.5") + "," + named("b", "2")} {
+		all := slices.DeleteFunc(differences(t, list, models),
 			func(d costs.FeedDifference) bool { return d.Row != "small" })
 		if len(all) != 1 || all[0].After["input"] != 2 {
-			t.Errorf("%s: %+v", inputs, all)
+			t.Errorf("%s: %+v", models, all)
 		}
 	}
 }

@@ -59,45 +59,6 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestAmounts: a header may contain units, the used units and the limit, or a limit with its
-// window.
-func TestAmounts(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		part limitPart
-		want int64
-	}{
-		{"32/40", partRemaining, 8}, {"32/40", partUsed, 32}, {"32/40", partLimit, 40},
-		{"41/40", partRemaining, 0}, {"100, 100;w=60", partLimit, 100},
-		{"100, 100;w=60", partRemaining, -1}, {"9, 8", partLimit, -1},
-		{"a/40", partUsed, -1},
-		{"32/", partRemaining, -1}, {"-1/40", partRemaining, -1},
-		{"0", partRemaining, 0}, {"1040", partRemaining, 1040}, {" 7 ", partRemaining, 7},
-		{"990.9", partRemaining, 990}, {"-1", partRemaining, -1}, {"", partRemaining, -1},
-		{"many", partRemaining, -1}, {"NaN", partRemaining, -1}, {"Inf", partRemaining, -1},
-		{"1e300", partRemaining, -1},
-	} {
-		got, ok := parseAmount(c.text, c.part)
-		if ok != (c.want >= 0) || ok && got != c.want {
-			t.Errorf("%s of %q is %d, %v", c.part, c.text, got, ok)
-		}
-	}
-}
-
-func TestFieldParam(t *testing.T) {
-	const two = `"burst";r=10;t=1, "da;i,ly" ; r=500 ; t=3600`
-	for _, c := range []struct{ text, item, want string }{
-		{`"api";r=999;t=295`, "", "999"}, {`api;r=5`, "", "5"}, {two, "", ""}, {two, "burst", "10"},
-		{two, "da;i,ly", "500"}, {two, "none", ""}, {"limit=100, remaining=50, reset=30", "", "50"},
-		{"999", "", ""}, {"", "", ""}, {`"r=5"`, "", ""},
-	} {
-		got, ok := fieldParam(c.text, c.item, "r", "remaining")
-		if got != c.want || ok != (c.want != "") {
-			t.Errorf("%q of %q is %q, %v", c.item, c.text, got, ok)
-		}
-	}
-}
-
 // events reads a stream in pieces of size bytes.
 func events(text string, most, size int) (got []string, tooLong int) {
 	e := &eventReader{max: most, handle: func(name string, data []byte) {

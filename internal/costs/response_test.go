@@ -88,7 +88,7 @@ func TestResponses(t *testing.T) {
 learn: [{bucket: units, remaining: {path: quota.left}}]`)
 	left := learn(`remaining: '2000 - int(split(header("x-usage"), ",")[1])'`)
 	ietf := "remaining: ratelimit, reset: {header: ratelimit, as: seconds}"
-	const burst = `RateLimit: "burst";r=9;t=1, "day";r=500;t=60`
+	const burst = `RateLimit: "burst";r=9;t=1, "da;i,ly" ; r=500 ; t=60`
 	const tokens = "anthropic-ratelimit-output-tokens-"
 	const waiting = `{"error":[{"a":1},{"wait":"37s"}]}`
 	for _, c := range []struct {
@@ -105,12 +105,20 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 			"; 50 of 100 in 30s; -"},
 		{learn(ietf + ", limit: ratelimit"), things, 200,
 			"RateLimit: limit=100, remaining=50, reset=30", "{}", "; 50 of 100 in 30s; -"},
-		{learn("remaining: {header: ratelimit, policy: day}"), things, 200, burst, "{}",
+		{learn("remaining: {header: ratelimit, policy: \"da;i,ly\"}"), things, 200, burst, "{}",
 			"; 500 of 0; -"},
 		{learn("remaining: ratelimit"), things, 200, burst, "{}",
-			`; unread ratelimit: "burst";r=9;t=1, "day";r=500;t=60; -`},
+			`; unread ratelimit: "burst";r=9;t=1, "da;i,ly" ; r=500 ; t=60; -`},
+		{learn("remaining: ratelimit"), things, 200, `RateLimit: "r=5"`, "{}",
+			`; unread ratelimit: "r=5"; -`},
 		{learn("remaining: x-calls, limit: x-calls"), things, 200, "X-Calls: 32/40", "{}",
 			"; 8 of 40; -"},
+		{learn("remaining: x-calls, limit: x-calls"), things, 200, "X-Calls: 41/40", "{}",
+			"; 0 of 40; -"},
+		{learn("remaining: x-left, limit: x-limit"), things, 200,
+			"X-Left: 5|X-Limit: 100, 100;w=60", "{}", "; 5 of 100; -"},
+		{learn("remaining: x-left"), things, 200, "X-Left: 9, 9;w=60", "{}",
+			"; unread x-left: 9, 9;w=60; -"},
 		{learn("used: x-used, limit: x-limit"), things, 200, "X-Used: 40|X-Limit: 50", "{}",
 			"; 10 of 50; -"},
 		{learn("used: x-used, limit: 1200"), things, 200, "X-Used: 200", "{}", "; 1000 of 1200; -"},
@@ -140,8 +148,9 @@ learn: [{bucket: units, remaining: {path: quota.left}}]`)
 		{"anthropic", message, 200, tokens + "limit: 8000", "{}", "; -; -"},
 		{"anthropic", message, 200, tokens + "remaining: 5|" + tokens + "reset: 2200-01-01T00:00:00Z",
 			"{}", "; 5 of 0 unread " + tokens + "reset: 2200-01-01T00:00:00Z; -"},
-		{"anthropic", message, 200, tokens + "remaining: NaN|" + tokens + "reset: 1795359845", "{}",
-			"; unread " + tokens + "remaining: NaN unread " + tokens + "reset: 1795359845; -"},
+		{"anthropic", message, 200, tokens + "limit: 1e300|" + tokens + "remaining: NaN|" + tokens +
+			"reset: 1795359845", "{}", "; unread " + tokens + "limit: 1e300 unread " + tokens +
+			"remaining: NaN unread " + tokens + "reset: 1795359845; -"},
 		{"generic", "GET /a", 200, "x-request-cost: 5|x-ratelimit-remaining: 8", "",
 			"requests 1, units 5; 8 of 0; -"},
 		{"generic", "GET /a", 200, "x-request-cost: 1|x-request-cost: 5", "", "units 10 without " +
