@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/standin"
 )
 
@@ -136,13 +137,22 @@ func TestReconcileGitHub(t *testing.T) {
 	}
 }
 
-// TestReconcileOpenRouter compares the day in progress with the key's spending.
+// TestReconcileOpenRouter compares the day in progress with the key's spending, but not in its
+// first minute.
 func TestReconcileOpenRouter(t *testing.T) {
 	m, s := newBilled(t, "openrouter", aMonth)
+	server := redistest.Start(t, redistest.Options{Clock: true})
+	text, err := os.ReadFile(m.config)
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), "\n")
+	must(t, os.WriteFile(m.config, []byte("ledger: "+server.URL()+"\n"+rest), 0o600))
+	midnight := time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC)
 	s.Prices = map[string]float64{"output": 2}
-	m.run(0, "reconcile")
 	send(t, "POST", m.url+"/api/v1/chat/completions", `{"model": "openai/gpt-5", "messages": `+
 		`[{"role": "user", "content": "[[output:250]]"}]}`)
+	server.SetNow(t, midnight.Add(59*time.Second))
+	m.run(0, "reconcile -o json", `"rows":[]`)
+	server.SetNow(t, midnight.Add(time.Minute))
 	m.run(1, "reconcile -o json", `"ours":0,"theirs":500,"verdict":"more","correction":500`)
 	m.run(0, "reconcile --apply")
 	m.run(0, "reconcile -o json", `"ours":500,"theirs":500,"verdict":"agrees"`)

@@ -54,6 +54,9 @@ func TestBroken(t *testing.T) {
 			"amount.value is negative: -0.5", Other},
 		"no number": {200, begin + `{"project_id": "p1", "amount": {"value": "many"}}]}]}`,
 			"amount.value is not a number", Other},
+		"another currency": {200, begin +
+			`{"project_id": "p1", "amount": {"value": 1, "currency": "eur"}}]}]}`,
+			"its amounts are not in dollars, but in eur", Other},
 		"too much": {200, begin + `{"project_id": "p1", "amount": {"value": 1e15}}]}]}`,
 			"a figure is too large", Other},
 		"too large a sum of many models": {200, begin + strings.Join(many, ",") + `]}]}`,

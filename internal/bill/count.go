@@ -1,6 +1,7 @@
 package bill
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -88,6 +89,9 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 			if err != nil {
 				return out, err
 			}
+			if name := currency(f, row); bucket.Unit.IsMoney() && !strings.EqualFold(name, "usd") {
+				return out, unusable(m, "its amounts are not in dollars, but in "+untrusted.Plain(name))
+			}
 			if !found && m.Dated() {
 				return out, unusable(m, "a row has no "+strings.Join(f.Paths, " or "))
 			}
@@ -105,6 +109,13 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 		out.Units += out.Models[model]
 	}
 	return out, nil
+}
+
+// currency returns the currency next to a figure, dollars if the row names none.
+func currency(f costs.Figure, row any) string {
+	path := f.Paths[0]
+	name, _ := untrusted.FindText(row, path[:strings.LastIndex(path, ".")+1]+"currency")
+	return cmp.Or(name, "usd")
 }
 
 // maxCount is the largest accepted count of one day.
@@ -144,6 +155,9 @@ func (c *Client) Days(ctx context.Context, m costs.Meter, f costs.Figure, now ti
 		return Days(window, now, n, m.Lag, retention, m.Ranged()), nil
 	case f.End.Path == "":
 		begin, end := window.Bounds(now)
+		if now.Sub(begin) < time.Minute { // the upstream may still count the day before
+			return nil, nil
+		}
 		return []Day{{Begin: begin, End: end, Until: now}}, nil
 	}
 	pages, err := c.ask(ctx, m, now, now)
