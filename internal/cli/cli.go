@@ -58,7 +58,7 @@ func answerTo(err error) answer {
 		{quota.ErrNotAllowed, ExitUsage, "see allow: in quota.yaml"},
 		{quota.ErrMalformed, ExitUsage, ""},
 		{quota.ErrUnreachable, ExitUnavailable,
-			"no call is allowed without the ledger; quotactl doctor examines its server"},
+			"no call is allowed without the ledger; quotactl doctor examines it"},
 	} {
 		if errors.Is(err, a.err) {
 			return a

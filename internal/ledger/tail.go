@@ -29,9 +29,9 @@ type TailLedger interface {
 
 // Tail follows the log of one credential as it grows. It is not safe for concurrent use.
 //
-// Each entry is reported once, in order within a bucket. If a reported entry later loses units,
-// because the charge was cancelled or settled with less, a line with negative units is reported,
-// so that the lines add up to the log.
+// Each entry is reported once, in order within a bucket; only a correction of the past comes later.
+// If a reported entry later loses units, because the charge was cancelled or settled with less, a
+// line with negative units is reported, so that the lines add up to the log.
 type Tail struct {
 	Ledger     TailLedger
 	Credential string

@@ -18,6 +18,7 @@ type bucket struct {
 	credential, name string
 	newest           quota.Entry   // the last entry read; At is zero before the first
 	recent           []quota.Entry // reported entries, oldest first
+	since            time.Time     // recent has all entries stamped later, up to newest
 }
 
 // first reads the initial entries, and finds the newest one if it is not among them.
@@ -30,6 +31,10 @@ func (b *bucket) first(ctx context.Context, l quota.EntryReader, q quota.Query) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	b.since = q.Since
+	if q.Limit > 0 && len(entries) == q.Limit {
+		b.since = before(entries[0])
 	}
 	b.remember(entries)
 	if len(entries) == 0 {
@@ -50,22 +55,23 @@ func (b *bucket) find(ctx context.Context, l quota.EntryReader, until time.Time)
 }
 
 // read adds the bucket's new entries. It reads the newest known entry again: if that entry and its
-// running total are unchanged, so are all earlier ones.
+// running total are unchanged, so are all earlier ones, unless as many units were added to them as
+// were taken off since the last call.
 func (b *bucket) read(ctx context.Context, l quota.EntryReader, news *TailNews) error {
 	q := quota.Query{Credential: b.credential, Bucket: b.name}
-	before := b.newest
-	if !before.At.IsZero() {
-		q.Since = before.At.Add(-time.Microsecond)
+	last := b.newest
+	if !last.At.IsZero() {
+		q.Since = before(last)
 	}
 	entries, err := all(ctx, l, q)
 	if err != nil {
 		return err
 	}
 	var current quota.Entry
-	if len(entries) > 0 && entries[0].At.Equal(before.At) {
+	if len(entries) > 0 && entries[0].At.Equal(last.At) {
 		current, entries = entries[0], entries[1:]
 	}
-	if current.ID != before.ID || current.Total != before.Total || current.Units != before.Units {
+	if current.ID != last.ID || current.Total != last.Total || current.Units != last.Units {
 		if err := b.compare(ctx, l, entries, news); err != nil {
 			return err
 		}
@@ -82,23 +88,28 @@ func (b *bucket) remember(entries []quota.Entry) {
 	}
 	b.newest = entries[len(entries)-1]
 	b.recent = append(b.recent, entries...)
-	b.recent = slices.Clone(b.recent[max(0, len(b.recent)-maxRecent):])
+	if more := len(b.recent) - maxRecent; more > 0 {
+		b.since = before(b.recent[more])
+		b.recent = slices.Clone(b.recent[more:])
+	}
 }
 
-// compare reads the reported entries again, and adds what was taken back. Old entries that the
-// ledger has trimmed do not count.
+// before returns a time that is earlier than the entry, and later than any earlier entry.
+func before(e quota.Entry) time.Time { return e.At.Add(-time.Microsecond) }
+
+// compare reads the reported entries again, and adds what was taken back, and what was added among
+// them. Old entries that the ledger has trimmed do not count.
 func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota.Entry,
 	news *TailNews) error {
 	if len(later) > 0 {
 		retained := later[len(later)-1].At.Add(-quota.Retention)
 		b.recent = slices.DeleteFunc(b.recent,
 			func(e quota.Entry) bool { return !e.At.After(retained) })
+		if b.since.Before(retained) {
+			b.since = retained
+		}
 	}
-	if len(b.recent) == 0 {
-		return b.find(ctx, l, b.newest.At)
-	}
-	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: b.newest.At,
-		Since: b.recent[0].At.Add(-time.Microsecond)}
+	q := quota.Query{Credential: b.credential, Bucket: b.name, Until: b.newest.At, Since: b.since}
 	now, err := all(ctx, l, q)
 	if err != nil {
 		return err
@@ -113,6 +124,7 @@ func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota
 			"the entries shown so far no longer exist", b.name, b.credential))
 	} else {
 		news.takeBack(b.recent, left)
+		news.add(without(now, b.recent))
 	}
 	b.recent = now
 	return b.find(ctx, l, b.newest.At)
@@ -130,6 +142,17 @@ func (n *TailNews) takeBack(reported []quota.Entry, left map[time.Time]quota.Ent
 			n.Lines = append(n.Lines, TailLine{e, true})
 		}
 	}
+}
+
+// without returns the entries that are not among others.
+func without(entries, others []quota.Entry) []quota.Entry {
+	ids := make(map[time.Time]string, len(others))
+	for _, e := range others {
+		ids[e.At] = e.ID
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e quota.Entry) bool {
+		return ids[e.At] == e.ID
+	})
 }
 
 // all reads a log in pages.
