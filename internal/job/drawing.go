@@ -172,7 +172,8 @@ func (l *Drawing) admit(units map[string]int64) bool {
 	return true
 }
 
-// deny returns the ceiling's denial. It has no RetryAt, because waiting does not help.
+// deny returns the ceiling's denial, with the units that it counts. It has no RetryAt, because
+// waiting does not help.
 func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decision, error) {
 	now, err := l.BudgetLedger.Time(ctx)
 	if err != nil {
@@ -182,10 +183,12 @@ func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decis
 	defer l.mu.Unlock()
 	l.denied++
 	left := max(0, l.ceiling.Units-l.ceiling.count(l.held)-l.ceiling.count(l.beyond))
-	d := quota.Decision{At: now.UTC(), Units: units, Limit: quota.RunMax,
+	d := quota.Decision{At: now.UTC(), Units: map[string]int64{}, Limit: quota.RunMax,
 		Remaining: map[string]int64{}}
-	for bucket := range units {
-		d.Remaining[bucket] = left
+	for bucket, n := range units {
+		if l.ceiling.count(map[string]int64{bucket: n}) > 0 {
+			d.Units[bucket], d.Remaining[bucket] = n, left
+		}
 	}
 	return d, nil
 }

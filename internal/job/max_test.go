@@ -107,7 +107,14 @@ func TestMaxOfABucket(t *testing.T) {
 					allowed++
 				}
 			}
-			d, err := budget.Charge(t.Context(), quota.Call{Units: 50})
+			both := quota.Call{Costs: []quota.Cost{{Bucket: "default", Units: 5},
+				{Bucket: "search_list", Units: 1}}}
+			d, err := budget.Charge(t.Context(), both)
+			must(t, err)
+			if d.Allowed || len(d.Units) != 1 || d.Units["search_list"] != 1 {
+				t.Errorf("both buckets: %+v", d)
+			}
+			d, err = budget.Charge(t.Context(), quota.Call{Units: 50})
 			must(t, err)
 			if !d.Allowed {
 				t.Errorf("another bucket: %+v", d)
@@ -119,6 +126,14 @@ func TestMaxOfABucket(t *testing.T) {
 		}
 		b.wantSpent("search_list", 2)
 		b.wantSpent("default", 54)
+		b.ledger.Flush(time.Minute)
+		denials, err := b.ledger.Denials(t.Context(), "key1", time.Now().Add(-time.Hour))
+		must(t, err)
+		for _, d := range denials {
+			if d.Bucket != "search_list" || d.Units != d.Count {
+				t.Errorf("counted %+v", d)
+			}
+		}
 	})
 }
 

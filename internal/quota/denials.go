@@ -86,10 +86,14 @@ func (d *DenialCounter) Flush(patience time.Duration) {
 	}
 }
 
-// countDenial counts a denied charge in the bucket of the limit, or in the first bucket if the
-// limit names none, such as a suspension.
+// countDenial counts a denied charge in the bucket of the limit, or in the first denied bucket if
+// the limit names none, such as a suspension.
 func (b *Budget) countDenial(c Charge, d Decision) {
 	bucket := cmp.Or(c.Costs[0].Bucket, DefaultBucket)
+	denied := func(c Cost) bool { return d.Units[c.Bucket] > 0 }
+	if i := slices.IndexFunc(c.Costs, denied); i >= 0 {
+		bucket = c.Costs[i].Bucket
+	}
 	denies := func(l Limit) bool { return l.Name() == d.Limit && l.Pace == nil }
 	if i := slices.IndexFunc(c.Limits, denies); i >= 0 {
 		bucket = c.Limits[i].Bucket
