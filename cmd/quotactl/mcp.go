@@ -157,7 +157,7 @@ func (d *agentDesk) hold(ctx context.Context, in agentHold) (any, error) {
 
 type agentSettlement struct {
 	Hold  string           `json:"hold" jsonschema:"as hold returned it"`
-	Costs map[string]int64 `json:"costs" jsonschema:"units used by bucket; if left out, what was held"`
+	Costs map[string]int64 `json:"costs" jsonschema:"units used by bucket; of others, what was held"`
 }
 
 // post sends a request to the ledger's API. A refusal is a *refusedCall.

@@ -167,7 +167,7 @@ func (s *Server) extend(ctx context.Context, in *extendInput) (*extendOutput, er
 type settleInput struct {
 	HoldPath
 	Body struct {
-		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; if left out, what was held"`
+		Costs  map[string]int64  `json:"costs" doc:"units used by bucket; of others, what was held"`
 		Labels map[string]string `json:"labels,omitempty" doc:"kept with the entries in the log"`
 
 		ChargeLost bool `json:"charge_lost,omitempty" doc:"charge the costs if a failover lost the hold"`

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -113,6 +115,19 @@ func TestCharges(t *testing.T) {
 		}
 	}
 	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`, "Content-Type", "text/plain"), 415)
+	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1`, "Content-Type",
+		"Application/JSON; charset=UTF-8"), 400, "cannot parse the JSON")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	must(t, err)
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /v1/charges HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+	must(t, conn.(*net.TCPConn).CloseWrite())
+	broken, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	must(t, err)
+	must(t, broken.Body.Close())
+	if broken.StatusCode != http.StatusBadRequest {
+		t.Errorf("a body that breaks off: %s", broken.Status)
+	}
 	s.wants(s.get("/v1/budgets"), 200, `"used":96`)
 	s.wants(s.get("/readyz"), 200)
 	s.wants(s.get("/"), 404)
