@@ -93,11 +93,14 @@ func TestKnown(t *testing.T) {
 	for header, want := range map[string]Caller{
 		"": address, "Authorization: Bearer secret": gold, "Authorization: bearer  secret ": gold,
 		"X-API-Key: secret": gold, "X-API-Key: made up": address, "Authorization: Bearer ": address,
-		"Authorization: Basic secret": address,
+		"Authorization: Basic secret":                                    address,
+		"Authorization: Bearer a token of the server\nX-API-Key: secret": gold,
 	} {
 		r := &http.Request{RemoteAddr: "203.0.113.5:80", Header: http.Header{}}
-		name, value, _ := strings.Cut(header, ": ")
-		r.Header.Set(name, value)
+		for line := range strings.Lines(header) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			r.Header.Set(name, value)
+		}
 		if got := known.Of(r); got != want {
 			t.Errorf("%q: %+v", header, got)
 		}

@@ -51,12 +51,10 @@ func (k *Known) Of(r *http.Request) Caller {
 		return c
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") {
-		token = r.Header.Get("X-Api-Key")
+	key, ok := k.Keys[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	if !ok || !strings.EqualFold(scheme, "Bearer") { // Authorization may have a token of the server
+		key = k.Keys[sha256.Sum256([]byte(r.Header.Get("X-Api-Key")))]
 	}
-	if key, ok := k.Keys[sha256.Sum256([]byte(token))]; ok {
-		c.Key, c.Organisation, c.Tier = key.Name, key.Organisation, key.Tier
-	}
+	c.Key, c.Organisation, c.Tier = key.Name, key.Organisation, key.Tier
 	return c
 }
