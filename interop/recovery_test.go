@@ -206,6 +206,9 @@ func (f *faulty) fail(t *testing.T, w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		io.WriteString(w, "<h1>Not Found</h1>")
 		return
+	case "moved":
+		http.Redirect(w, r, "/v1/elsewhere", http.StatusFound)
+		return
 	case "portal":
 		io.WriteString(w, `{"status":"ok"}`)
 		return

@@ -154,7 +154,7 @@ export class Ledger {
     let response, text
     try {
       response = await fetch(this.url + path, {method, headers, body: body && JSON.stringify(body),
-        signal: AbortSignal.timeout(this.timeout)})
+        redirect: 'manual', signal: AbortSignal.timeout(this.timeout)}) // a redirect loses the body
       text = await response.text()
     } catch (e) {
       throw new QuotaError(0, e.cause?.message ?? e.message)

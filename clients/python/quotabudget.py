@@ -44,6 +44,16 @@ class Denied(QuotaError):
         self.retry_after: Optional[int] = decision.get("retry_after_seconds")  # seconds
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, which would lose the body and take the token to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
 class Ledger:
     """The ledger of one server. It may be used by several threads."""
 
@@ -130,7 +140,7 @@ class Ledger:
             headers["Authorization"] = "Bearer " + self.token
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as response:
+            with _opener.open(request, timeout=self.timeout) as response:
                 answer = json.loads(response.read())
                 if not isinstance(answer, dict) or not answer.keys() & RESPONSE_KEYS:
                     raise ValueError(f"{response.status}: not a response from the ledger")
