@@ -118,6 +118,7 @@ func (c *Command) once(ctx context.Context, l *lane, tick schedule.Tick,
 		j.RunID = fmt.Sprintf("%s#%d", tick.ID(), attempt)
 	}
 	j.Call.Costs, j.Call.Unpaced = lane.Price, l.unpaced(ctx, tick)
+	j.Lease = l.cfg.Lease         // the run's key lapses with the lane
 	j.Grace = l.cfg.Grace * 3 / 4 // leaves time for the settlement, the mark and the lease
 	out := &output{log: c.Output.With("job", l.Job, "run", j.RunID)}
 	defer out.close()

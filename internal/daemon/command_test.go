@@ -195,6 +195,7 @@ func TestCommand_Crash(t *testing.T) {
 			atNoon(t, func(w *env) {
 				a, b := w.pair()
 				for _, p := range []*proc{a, b} {
+					p.config.Lease = 6 * time.Second
 					c := p.job("backfill", "0 * * * *", 9, "echo ran >> $OUT")
 					c.Retry = retry
 					c.Job.Prepare = func(context.Context, job.Prepared) ([]string, func(), error) {
@@ -213,6 +214,7 @@ func TestCommand_Crash(t *testing.T) {
 				b.end()
 				w.expect(w.wrote("backfill"), strings.Repeat("ran", retry))
 				w.expectLogged(1-retry, "tick left out: its run was lost in a crash")
+				w.expectLogged(1, "tick given back") // by the daemon that was killed
 				if held, err := w.look.ledger.Reservations(context.Background(), "key1",
 					quota.DefaultBucket); err != nil || len(held) != 1-retry {
 					t.Errorf("held: %v, %v", held, err) // the hold lapsed and was charged
