@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"quotabudget/internal/costs"
 	"quotabudget/internal/quota"
+	"quotabudget/internal/standin"
 )
 
 func TestPrices(t *testing.T) {
@@ -114,22 +114,8 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// shared returns the path of a data file that only some machines have, or "".
-func shared(t *testing.T, name string) string {
-	if root := os.Getenv("QUOTA_SHARED_DATA"); root != "" {
-		return filepath.Join(root, name)
-	}
-	for up := "."; len(up) < 40; up += "/.." {
-		if found, _ := filepath.Glob(up + "/shared/data/" + name); found != nil {
-			return found[0]
-		}
-	}
-	t.Logf("shared data is not here: %s is not compared", name)
-	return ""
-}
-
 func TestPricesAgreeWithTheSurvey(t *testing.T) {
-	name := shared(t, "youtube_costs.csv")
+	name := standin.SharedData(os.Getenv("QUOTA_SHARED_DATA"), "youtube_costs.csv")
 	if name == "" {
 		return
 	}

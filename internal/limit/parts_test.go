@@ -135,19 +135,6 @@ func measureParts(t *testing.T, algorithm limit.Algorithm, shards int, cost, uni
 	return most, unused
 }
 
-// TestPart: the parts' units add up to the whole.
-func TestPart(t *testing.T) {
-	for n := 1; n <= limit.MaxShards; n++ {
-		sum := int64(0)
-		for at := range n {
-			sum += limit.Part(1000, n, at)
-		}
-		if sum != 1000 {
-			t.Errorf("%d parts have %d units together", n, sum)
-		}
-	}
-}
-
 // TestPartsCountDenials: a call that one part denies and another allows does not count as denied.
 // Calls below the limit are always allowed, and a client that never stops above it stays denied.
 func TestPartsCountDenials(t *testing.T) {
