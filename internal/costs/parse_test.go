@@ -62,17 +62,11 @@ func TestParseReportsEachProblem(t *testing.T) {
 	problemsOf(t, small, []replaced{
 		{"profile: current", "profile: current\nmethod: {}",
 			`line 3: unknown key "method" (did you mean methods?)`},
-		{"methods:\n",
-			"methods:\n  s.things.get: {route: GET /other, cost: {default: 1}, source: table}\n",
-			"line 16: methods: s.things.get is already set on line 14"},
-		{"sources:", "  none: {metric: m, daily: 1, timezone: UTC}\nsources:",
-			"line 9: buckets: none is already set on line 8"},
 		{"s.example/none", "s.example/default", "line 8: none.metric: bucket none has the metric of default"},
 		{"{none: 2,", "{nun: 2,", `line 14: cost.nun: bucket "nun" is not among the buckets`},
 		{"{none: 2, default: 1}", "{}", "line 14: list.cost: write at least one"},
 		{"none: 2,", "none: 0,", "line 14: cost.none: must be 1 to 1000000000000"},
 		{"none: 2,", "none: -5,", "line 14: cost.none: must be 1 to 1000000000000"},
-		{"none: 2,", "none: 2.5,", "line 14: cost.none: must be a whole number"},
 		{"none: 2,", `none: "2",`, "line 14: cost.none: must be a whole number in decimal digits, without quotes, such as 10000"},
 		{"GET /things,", "get /things,",
 			`line 14: list.route: "get /things": write a verb and a path, such as GET`},
@@ -102,14 +96,8 @@ func TestParseReportsEachProblem(t *testing.T) {
 				`the methods (did you mean s.things.get?)`},
 		{"profile: current", "profile: old",
 			`line 2: profile: no profile "old" in the price list: it has current`},
-		{"source: table}\n  s", "source: table, upload: yes please}\n  s",
-			"line 14: list.upload: must be true or false"},
 		{"[/upload]", "[upload]", "line 4: uploads: must be a path such as /upload"},
-		{"[s.example]", "s.example", "line 3: hosts: must be a list, such as [a, b]"},
-		{"text: a table", "text: ", "line 10: table.text: is empty: write text"},
-		{"{none: 2, default: 1}", "*cost", "an alias (*) of nothing: put the text into quotes"},
 		{"cost: {none", "cost: {{none", "line 14: did not find expected ',' or '}': is a bracket or a quote not"},
-		{"version:", "---\na: b\n---\nversion:", "line 3: a second YAML document: write one"},
 	})
 }
 
@@ -128,15 +116,6 @@ func TestParseReportsAllProblemsInOrder(t *testing.T) {
 	}
 }
 
-func TestParseOddTexts(t *testing.T) {
-	for _, text := range []string{"", "\n# nothing\n", "[]", "a", "null", "? [a]: b", "<<: {a: b}",
-		"\x00", "version: &v 2026-06-01\nprofile: *v"} {
-		if _, err := costs.Parse([]byte(text)); err == nil {
-			t.Errorf("%q was taken", text)
-		}
-	}
-}
-
 // TestShippedListsFollowTheSchema: the shipped lists are valid. The programs do not validate them.
 func TestShippedListsFollowTheSchema(t *testing.T) {
 	data, err := fs.ReadFile(quotabudget.Costs(), "costs.yaml")
@@ -146,38 +125,23 @@ func TestShippedListsFollowTheSchema(t *testing.T) {
 	}
 }
 
-// priced returns a price list with the given numbers of buckets and methods. All methods use the
-// last bucket.
-func priced(buckets, methods int, method string) string {
-	var b strings.Builder
-	b.WriteString(small[:strings.Index(small, "buckets:")] + "buckets:\n")
-	for i := range buckets {
-		fmt.Fprintf(&b, "  b%d: {metric: m%d, daily: 1, timezone: UTC, source: table}\n", i, i)
-	}
-	b.WriteString(small[strings.Index(small, "sources:"):strings.Index(small, "methods:")] +
-		"methods:\n")
-	for i := range methods {
-		fmt.Fprintf(&b, "  s.m%d: {route: GET /m%d, cost: {%s: 1}, source: table}\n", i, i,
-			fmt.Sprintf(method, buckets-1))
-	}
-	return b.String()
-}
-
-// TestLargeLists: the time to read a price list of the maximum size is proportional to its size.
+// TestLargeLists: a price list may have thousands of methods, and as many problems.
 func TestLargeLists(t *testing.T) {
 	t.Parallel()
-	table, err := costs.Parse([]byte(priced(8000, 8000, "b%d")))
-	if err != nil || len(table.Methods()) != 8000 || len(table.Buckets()) != 1 {
+	taking := func(bucket string) []byte {
+		text := []byte(small)
+		for i := range 8000 {
+			text = fmt.Appendf(text, "  s.m%d: {route: GET /m%[1]d, cost: {%s: 1}, source: table}\n", i,
+				bucket)
+		}
+		return text
+	}
+	if table, err := costs.Parse(taking("none")); err != nil || len(table.Methods()) != 8002 {
 		t.Error(err)
 	}
-	_, err = costs.Parse([]byte(priced(8000, 8000, "nob%d")))
+	_, err := costs.Parse(taking("nun"))
 	if n := strings.Count(fmt.Sprint(err), "\n"); n != 100 ||
 		!strings.HasSuffix(err.Error(), "only the first 100 problems are listed") {
 		t.Errorf("%d problems: %.500v", n, err)
-	}
-	uploads := strings.Replace(small, "[/upload]", "["+strings.Repeat("/upload, ", 17)+"]", 1)
-	if _, err = costs.Parse([]byte(uploads)); err == nil ||
-		!strings.Contains(err.Error(), "uploads: must have at most 16 items") {
-		t.Error(err)
 	}
 }
