@@ -124,16 +124,6 @@ func TestSearchFollowsChanges(t *testing.T) {
 	}
 }
 
-func TestSegment(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain text": "plain text", "東京tower🔥": " 東  京 tower u1f525 ", "a\x00b": "a b", "é": "é",
-	} {
-		if got := segment(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
-	}
-}
-
 // noOther makes Begin begin a chart even if its run has one already.
 const noOther = ChartID(math.MaxInt64)
 
