@@ -206,7 +206,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 			must(t, os.WriteFile(file, []byte(block[2]), 0o600))
 			var err error
 			if strings.HasPrefix(block[2], "hosts:") {
-				_, err = costs.Parse([]byte(block[2]))
+				_, err = costs.ParseList("costs.yaml", []byte(block[2]), nil)
 			} else {
 				_, err = config.Load(t.Context(), file, home)
 			}

@@ -89,16 +89,6 @@ var shipped = sync.OnceValue(func() *List {
 	panic(fmt.Sprintf("costs: the embedded costs.yaml: %v", err)) // a test reads it
 })
 
-// Parse reads a price list that names no other files, and returns the table of its default
-// upstream.
-func Parse(data []byte) (*Table, error) {
-	l, err := ParseList("costs.yaml", data, nil)
-	if err != nil {
-		return nil, err
-	}
-	return l.Usual(), nil
-}
-
 // MaxFile is the maximum size of a price list's file, in bytes.
 const MaxFile = 4 << 20
 

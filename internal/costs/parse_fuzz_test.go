@@ -50,13 +50,15 @@ func FuzzParse(f *testing.F) {
 			list = small
 		}
 		from := min(int(at), len(list))
-		table, err := costs.Parse([]byte(list[:from] + text + list[min(from+int(cut), len(list)):]))
+		index, err := costs.ParseList("costs.yaml",
+			[]byte(list[:from]+text+list[min(from+int(cut), len(list)):]), nil)
 		if err != nil {
 			if n := strings.Count(err.Error(), "\n"); n > 100 || err.Error() == "" {
 				t.Errorf("%d problems: %.1000v", n, err)
 			}
 			return
 		}
+		table := index.Usual()
 		for _, name := range table.Profiles() {
 			view, err := table.Profile(name)
 			must(t, err)

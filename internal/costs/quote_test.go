@@ -22,9 +22,9 @@ func all(t testing.TB) *costs.Table {
 // parsed returns the table of a list.
 func parsed(t testing.TB, text string) *costs.Table {
 	t.Helper()
-	table, err := costs.Parse([]byte(text))
+	list, err := costs.ParseList("costs.yaml", []byte(text), nil)
 	must(t, err)
-	return table
+	return list.Usual()
 }
 
 // shipped returns the shipped table of an upstream.

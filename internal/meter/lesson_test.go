@@ -83,7 +83,7 @@ func TestLessonsInFlight(t *testing.T) {
 // about the only limit with a window beside one on concurrent calls.
 func TestLessonsOfKnownPrices(t *testing.T) {
 	m := openMetered(t, "generic")
-	table, err := costs.Parse([]byte(`
+	list, err := costs.ParseList("costs.yaml", []byte(`
 hosts: [example.com]
 credential: {header: x-api-key}
 sources: {own: {status: official, date: 2026-06-01, text: none}}
@@ -92,9 +92,9 @@ methods:
   any.call: {route: "GET /{p...}", cost: {requests: 1}, source: own}
 learn:
   - {bucket: requests, remaining: x-left, source: own}
-`))
+`), nil)
 	must(t, err)
-	m.gate(t, table, m.Budget.Ledger, []quota.Limit{limitOn("requests", 100),
+	m.gate(t, list.Usual(), m.Budget.Ledger, []quota.Limit{limitOn("requests", 100),
 		{Bucket: "requests", Units: 50, Window: quota.Window{Concurrent: true}}})
 	m.reply(200, "", "X-Left", "40")
 	m.expectStatus(t, 200, m.request(t.Context(), "GET", "/a", nil))

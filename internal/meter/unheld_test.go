@@ -27,9 +27,9 @@ methods:
 func TestHoldOfNothing(t *testing.T) {
 	empty := quota.Limit{Bucket: "letters", Units: 0, Window: quota.Sliding(quota.MaxWindow)}
 	m := openMetered(t, "openai")
-	table, err := costs.Parse([]byte(rare))
+	list, err := costs.ParseList("costs.yaml", []byte(rare), nil)
 	must(t, err)
-	m.gate(t, table, m.Budget.Ledger, []quota.Limit{empty, limitOn("words", 1)})
+	m.gate(t, list.Usual(), m.Budget.Ledger, []quota.Limit{empty, limitOn("words", 1)})
 	for i, output := range []int{30, 5} {
 		m.expectStatus(t, 200, m.chat(t.Context(), output, false))
 		m.expectUnits(t, "words", 0, []int64{30, 35}[i])
