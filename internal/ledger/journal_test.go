@@ -126,6 +126,7 @@ func (e *env) used(d quota.Decision, units int64) quota.Booking {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	e := open(t)
+	prices := e.Prices
 	_, err := e.spend("", 1)
 	e.must(err)
 	e.away(func() {
@@ -140,7 +141,13 @@ func TestOutage(t *testing.T) {
 			t.Errorf("another call: %v", err)
 		}
 		e.expectLines(10)
+		e.Prices = nil // as of a method whose price is known only afterwards
+		if o, err := e.Outage(t.Context()); err != nil || o.Waiting != 10 || len(o.Left) != 1 ||
+			o.Left[0] != (quota.Cost{Bucket: "default"}) {
+			t.Errorf("%+v, %v", o, err)
+		}
 	})
+	e.Prices = prices
 	e.Labels = quota.Labels{quota.LabelJob: "another"} // of the process that posts
 	e.post()
 	e.expectUsage(11, 0)

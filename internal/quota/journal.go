@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -224,7 +225,9 @@ func (b *Budget) findEntry(ctx context.Context, costs []Cost, since time.Time, i
 
 // Outage is what a host may spend while the ledger cannot be reached, and what waits to be booked.
 type Outage struct {
-	Left    []Cost    // units by bucket of the methods that may pass; none without AtMost
+	// Left is the units by bucket of the methods that may pass: of a method whose price is known
+	// only afterwards, the buckets in which calls wait. There are none without AtMost.
+	Left    []Cost
 	Waiting int       // lines of the journal
 	Oldest  time.Time // time of the oldest line, by this host's clock; zero without lines
 }
@@ -251,11 +254,11 @@ func (b *Budget) Outage(ctx context.Context) (o Outage, err error) {
 	}
 	for _, method := range b.Open {
 		for _, c := range b.Prices[method] {
-			if indexOf(o.Left, c.Bucket) < 0 {
-				left := max(0, b.AtMost-spent[c.Bucket])
-				o.Left = append(o.Left, Cost{Bucket: c.Bucket, Units: left})
-			}
+			spent[c.Bucket] += 0
 		}
+	}
+	for _, bucket := range slices.Sorted(maps.Keys(spent)) {
+		o.Left = append(o.Left, Cost{Bucket: bucket, Units: max(0, b.AtMost-spent[bucket])})
 	}
 	return o, nil
 }

@@ -58,6 +58,9 @@ func (o Outage) Text() string {
 		left = append(left, fmt.Sprintf("%d of %d units of %s", u.Units, o.AtMost, u.Bucket))
 	}
 	text := o.Credential
+	if len(left) == 0 && o.AtMost > 0 { // the prices are known only afterwards
+		left = append(left, fmt.Sprintf("%d units of each bucket", o.AtMost))
+	}
 	if len(left) > 0 {
 		text += " may spend " + strings.Join(left, " and ") + " without the ledger"
 	}

@@ -289,3 +289,19 @@ func TestUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestOutageText: the text says what may be spent, also before the buckets are known.
+func TestOutageText(t *testing.T) {
+	left := []quota.Cost{{Bucket: "default", Units: 2}}
+	for want, o := range map[string]Outage{
+		"k may spend 2 of 3 units of default without the ledger": {"k", 3,
+			quota.Outage{Left: left}},
+		"k may spend 3 units of each bucket without the ledger": {"k", 3, quota.Outage{}},
+		"k: 1 call waits in the journal, of 2026-06-01 00:00:00Z": {"k", 0,
+			quota.Outage{Waiting: 1, Oldest: at(0, 0)}},
+	} {
+		if got := o.Text(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
