@@ -117,8 +117,8 @@ func TestDenialSaysWhatToType(t *testing.T) {
 	} {
 		d := quota.Decision{Limit: limit, Units: map[string]int64{"default": 3}}
 		text := sentence(cli.Screen{Bars: true}, "", d, g.phrasing(t.Context(), true, d))
-		if !strings.HasSuffix(text, "\nhint: "+want) {
-			t.Errorf("want the hint %q: %s", want, text)
+		if !strings.HasSuffix(text, "\nhint: "+want) || strings.Contains(text, "left") {
+			t.Errorf("want the hint %q, and nothing that is left: %s", want, text)
 		}
 	}
 }

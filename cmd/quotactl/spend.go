@@ -40,7 +40,7 @@ func (a *app) spend() *cobra.Command {
 			d, err := g.Charge(c.Context(), call)
 			p, verb := g.phrasing(c.Context(), call.Manual, d), "charged"
 			p.dryRun, p.quiet = call.DryRun, quiet
-			if call.DryRun && !d.Replayed && !d.Unmetered {
+			if call.DryRun && !d.Replayed {
 				verb = "dry run, nothing charged; it would take"
 			}
 			decided := err == nil && !d.Unmetered // the ledger answers
@@ -148,7 +148,9 @@ func sentence(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 		text = "denied: " + p.inWords(d.Units) +
 			", but the bucket is suspended (quotactl status shows by whom and why)"
 	}
-	text += "; " + left(d, p)
+	if len(d.Remaining) > 0 {
+		text += "; " + left(d, p)
+	}
 	if !d.RetryAt.IsZero() {
 		text += fmt.Sprintf("\nretry in %s, at %s", words.Span(d.RetryAfter()), s.Moment(d.RetryAt))
 	}
@@ -167,6 +169,8 @@ func allowed(s cli.Screen, verb string, d quota.Decision, p phrasing) string {
 	case d.Unmetered && d.Entry != "":
 		return text + " without the ledger, which cannot be reached: it is in this host's " +
 			"journal,\nand will be in the ledger as entry " + d.Entry
+	case d.Unmetered && p.dryRun:
+		return text + " without the ledger, which cannot be reached"
 	case d.Unmetered:
 		return text + ", but not recorded: the ledger cannot be reached, and the configuration " +
 			"allows this method"

@@ -140,13 +140,17 @@ func (j *Journal) Spend(ctx context.Context, b quota.Booking, atMost int64) (
 		if earlier, err = j.earlier(ctx, tx, b); err != nil || earlier != "" {
 			return err
 		}
-		if left, err = j.left(ctx, tx, b.Call.Costs, atMost); err != nil {
+		left, err = j.left(ctx, tx, b.Call.Costs, atMost)
+		if err != nil || b.Call.DryRun {
 			return err
 		}
 		return j.insert(ctx, tx, b)
 	})
-	if err != nil || earlier != "" {
+	switch {
+	case err != nil || earlier != "":
 		return map[string]int64{}, earlier, err
+	case b.Call.DryRun:
+		return left, "", nil
 	}
 	_, err = db.Write.ExecContext(ctx, "PRAGMA wal_checkpoint") // flushes to disk
 	return left, "", err

@@ -17,7 +17,7 @@ type Journal interface {
 	// Spend adds a line for a call that passes without the ledger, and returns once it is on disk.
 	// If atMost is above 0 and the waiting lines would exceed it in a bucket, Spend returns
 	// ErrOutageSpent. It returns the units left by bucket. If a line with the same key exists, it
-	// adds none and returns that line's ID.
+	// adds none and returns that line's ID. It adds none for a dry run either.
 	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string,
 		err error)
 	// Correct replaces the costs of a spent line; without costs it removes the line. A Lost line

@@ -22,7 +22,7 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 }
 
 // unmetered lets a charge pass that the ledger could not decide because of why, once it is in the
-// journal. With AtMost, nothing passes without a line. reservation is the one requested from the
+// journal, or would be if it is a dry run. With AtMost, nothing passes without a line. reservation is the one requested from the
 // ledger.
 func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
 	Decision, error) {
@@ -31,21 +31,20 @@ func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, wh
 		Remaining: map[string]int64{}}
 	about := []any{"method", c.Labels[LabelMethod], "error", why}
 	err := ErrNoJournal
-	if c.DryRun {
-		return d, nil
-	}
 	if b.Journal != nil {
 		l := Booking{ID: c.ID, At: d.At, Spent: true, Lost: !errors.Is(why, ErrNotExecuted),
-			Call: Call{Key: c.Key, Labels: c.Labels, Costs: maximum, Reservation: c.Reservation},
+			Call: Call{Key: c.Key, Labels: c.Labels, Costs: maximum, Reservation: c.Reservation,
+				DryRun: c.DryRun},
 			Held: Decision{Reservation: reservation}}
 		var earlier string
 		d.Remaining, earlier, err = b.Journal.Spend(ctx, l, b.AtMost)
-		d.Entry, d.Replayed = c.ID, earlier != ""
-		if d.Replayed {
-			d.Entry = earlier
+		d.Entry, d.Replayed = earlier, earlier != ""
+		if !d.Replayed && !c.DryRun {
+			d.Entry = c.ID
 		}
 	}
 	switch {
+	case c.DryRun && (err == nil || b.AtMost == 0 && !errors.Is(err, ErrKeyReused)):
 	case err == nil:
 		b.Log.Warn("ledger cannot be reached: call passes and is kept in the journal",
 			append(about, "left", d.Remaining)...)
