@@ -119,19 +119,24 @@ func TestPreflight(t *testing.T) {
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	s := filled(t)
-	s.routes = nil // these are not in the document
-	for request, want := range map[string]int{
-		"GET /v1/none": 404, "GET /v1/regions/": 404, "POST /v1/regions": 405,
-		"DELETE /v1/charts/US": 405, "PUT /v1/links": 405, "POST /v1/none": 405,
+	s.routes = nil                                   // these are not in the document
+	for request, methods := range map[string]string{ // that the path has
+		"GET /v1/none": "", "GET /v1/regions/": "", "POST /v1/none": "",
+		"POST /v1/regions": "GET, HEAD", "DELETE /v1/charts/US": "GET, HEAD",
+		"PUT /v1/links": "POST", "GET /v1/links": "POST", "GET /v1/holds/x": "PATCH, DELETE",
 	} {
+		want := 404
+		if methods != "" {
+			want = 405
+		}
 		method, path, _ := strings.Cut(request, " ")
 		r := s.send(method, path, "")
 		s.wants(r, want, `"status":`)
 		if got := r.header.Get("Content-Type"); got != "application/problem+json" {
 			t.Errorf("%s: %s", request, got)
 		}
-		if want == 405 && r.header.Get("Allow") == "" {
-			t.Errorf("%s: no Allow", request)
+		if got := r.header.Get("Allow"); got != methods {
+			t.Errorf("%s: allows %q", request, got)
 		}
 	}
 	r := s.send(http.MethodPost, "/v1/decisions", `{"policy":"rlaas","key":"a"}`)

@@ -44,6 +44,9 @@ type page struct {
 // answer returns the page for a request.
 type answer func(ctx context.Context, r *http.Request, now time.Time) (page, error)
 
+// anyPage is the pattern of all pages that do not exist.
+const anyPage = "GET /"
+
 // routes adds the pages to mux. This function is their table of contents.
 func (p *site) routes(mux *http.ServeMux) {
 	p.failed = p.parse("error")
@@ -55,7 +58,7 @@ func (p *site) routes(mux *http.ServeMux) {
 	mux.Handle("GET /videos/{id}", p.page("video", p.video))
 	mux.Handle("GET /search", p.page("search", p.search))
 	mux.HandleFunc("GET /static/{name}", static)
-	mux.Handle("GET /", p.page("error", func(context.Context, *http.Request, time.Time) (page,
+	mux.Handle(anyPage, p.page("error", func(context.Context, *http.Request, time.Time) (page,
 		error) {
 		return page{}, notFound("no such page")
 	}))

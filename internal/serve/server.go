@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,9 +58,6 @@ func (s *Server) Handler() (http.Handler, error) {
 		s.site = &site{Server: s}
 		s.site.routes(mux)
 	}
-	mux.HandleFunc("GET /v1/", func(w http.ResponseWriter, _ *http.Request) {
-		writeProblem(w, huma.Error404NotFound("no such route or method: /openapi.json lists them"))
-	})
 	route := func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
 		return pattern
@@ -132,16 +130,23 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // refusing answers requests to /v1 with problem+json if mux does not have their path or method.
 func refusing(mux *http.ServeMux) http.Handler {
+	has := func(method string, r *http.Request) bool {
+		_, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+		return pattern != "" && pattern != anyPage
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		handler, pattern := mux.Handler(r)
-		if pattern != "" || !strings.HasPrefix(r.URL.Path, "/v1/") {
+		if !strings.HasPrefix(r.URL.Path, "/v1/") || has(r.Method, r) {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		refusal := &recorder{header: w.Header()} // it has Allow
-		handler.ServeHTTP(refusal, r)
-		writeProblem(w, huma.NewError(refusal.status,
-			"no such method: see /openapi.json"))
+		methods := slices.DeleteFunc([]string{"GET", "HEAD", "POST", "PATCH", "DELETE"},
+			func(method string) bool { return !has(method, r) })
+		if len(methods) == 0 {
+			writeProblem(w, huma.Error404NotFound("no such route: /openapi.json lists them"))
+			return
+		}
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		writeProblem(w, huma.Error405MethodNotAllowed("no such method: see /openapi.json"))
 	})
 }
 
