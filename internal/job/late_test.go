@@ -293,3 +293,35 @@ func runFrozen(t *testing.T, url string) {
 		fmt.Println("lost, ended by a signal:", lost)
 	}
 }
+
+// TestTakenOver: a run that takes over the hold of one that was killed books for that run what it
+// held, unless the settlement says what it used.
+func TestTakenOver(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Units = 1000
+		want := int64(0)
+		for i, c := range []struct {
+			settle job.Settlement
+			line   string
+			units  int64
+		}{
+			{job.SettleAll, "exit 1", 4}, {job.SettleExit, "exit 1", 4}, {job.SettleExit, "", 4},
+			{job.SettleReport, "echo units=3 >&3", 7}, {job.SettleReport, "exit 1", 4},
+			{job.SettleProxy, "", 0},
+		} {
+			j := b.job(c.line)
+			j.Settle, j.Key, j.RunID = c.settle, fmt.Sprint("key", i), "run"
+			call := j.Call
+			call.Key, call.Labels = j.Key, quota.Labels{quota.LabelJob: j.Name, quota.LabelRun: "run"}
+			_, err := j.Budget.Hold(t.Context(), quota.ReserveRequest{Call: call, TTL: j.TTL,
+				Lapse: quota.LapseCharge})
+			must(t, err)
+			out := b.run(j)
+			want += c.units
+			b.wantSpent("default", want)
+			if out.Took["default"] != c.units {
+				t.Errorf("%v: took %v", c, out.Took)
+			}
+		}
+	})
+}

@@ -131,6 +131,15 @@ func costsOf(units map[string]int64) (costs []quota.Cost) {
 func (r *run) settle() {
 	used := r.used()
 	failed := r.out.Code != 0 && r.out.Signal == 0
+	unknown := r.Settle == SettleReport || r.Settle == SettleExit
+	if r.replayed && r.out.Reservation != "" && unknown {
+		r.Log.Warn("an earlier run with the same key was not settled: booking what it held, too",
+			"reservation", r.out.Reservation)
+		failed = false
+		for bucket := range used.units {
+			used.units[bucket] += r.out.Held[bucket]
+		}
+	}
 	switch {
 	case r.Settle == SettleProxy || r.Settle == SettleExit && failed:
 		r.giveBack()
