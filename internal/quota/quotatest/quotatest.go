@@ -79,8 +79,8 @@ func Run(t *testing.T, h Harness) {
 		{"Denials", testDenials},
 		{"Claims", testClaims}, {"Order", testOrder}, {"ExactlyTheLimit", testExactlyTheLimit},
 		{"OneKeyOnce", testOneKeyOnce}, {"DrawsAtOnce", testDrawsAtOnce},
-		{"LabelValues", testLabelValues}, {"LabelDraws", testLabelDraws}, {"Random", testRandom},
-		{"RandomHolds", testRandomHolds}, {"RandomLevels", testRandomLevels},
+		{"LabelValues", testLabelValues}, {"Random", testRandom}, {"RandomHolds", testRandomHolds},
+		{"RandomLevels", testRandomLevels},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, h) })
 	}
