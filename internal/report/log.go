@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +119,8 @@ func SumsParts(c config.Credential, bucket string) bool {
 // Span is the time after Since and up to Until. A zero bound leaves that end open.
 type Span struct{ Since, Until time.Time }
 
-// Spent sums by a label the units that were spent from the buckets in a span of time.
+// Spent sums by a label the units that were spent from the buckets in a span of time. If there are
+// several, a bucket that sums its parts has only the units that no part has.
 func (s Source) Spent(ctx context.Context, credential string, buckets []string, in Span,
 	label string) (Grouper, error) {
 	sums := make(Grouper)
@@ -128,7 +130,7 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 	}
 	table := s.Config.Table(cred)
 	for _, b := range buckets {
-		if len(buckets) > 1 && (SumsParts(cred, b) || quota.IsLabelBucket(b)) {
+		if len(buckets) > 1 && quota.IsLabelBucket(b) {
 			continue
 		}
 		spent, err := quota.SumsBetween(ctx, s.Ledger,
@@ -140,7 +142,24 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 			sums.Add(sum.Labels[label], b, UnitOf(table, b), sum.Units, sum.Charges)
 		}
 	}
+	if len(buckets) > 1 {
+		sums.withoutParts(cred)
+	}
 	return sums, nil
+}
+
+// withoutParts takes the charges of parts off the buckets that sum them.
+func (g Grouper) withoutParts(c config.Credential) {
+	for at, part := range g {
+		whole := [2]string{at[0], quota.WholeOf(part.Bucket)}
+		if sum, ok := g[whole]; ok && whole != at && SumsParts(c, sum.Bucket) {
+			sum.Units, sum.Entries = sum.Units-part.Units, max(1, sum.Entries-part.Entries)
+			g[whole] = sum
+		}
+	}
+	maps.DeleteFunc(g, func(_ [2]string, sum Group) bool {
+		return sum.Units <= 0 && SumsParts(c, sum.Bucket)
+	})
 }
 
 // Newest returns the newest entries of the buckets, the newest first.
