@@ -118,23 +118,30 @@ func route[I, O any](s *Server, api huma.API, route, summary string,
 	if o.MaxBodyBytes > 0 {
 		o.Errors = append(o.Errors, 400, 408, 413, 415)
 		o.Middlewares = append(o.Middlewares, withBody(api, o.MaxBodyBytes))
+		o.BodyReadTimeout = answerWithin // withBody has read it
 	}
 	huma.Register(api, o, answering(s, answer))
 }
 
 // withBody reads the body, up to a size, before the library does, which would answer 500 to one that
-// breaks off. It also makes the media type lower-case, as the library requires.
+// breaks off. It also makes the media type lower-case, as the library requires. From then on the
+// request has answerWithin: the end of the time for its body would cancel one that waits for the
+// ledger.
 func withBody(api huma.API, size int64) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, _ := humago.Unwrap(ctx)
 		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type")))
 		body, err := io.ReadAll(io.LimitReader(r.Body, size))
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // the library answers 408 to these
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			huma.WriteErr(api, ctx, http.StatusRequestTimeout, "the body took too long to arrive")
+		case err != nil:
 			huma.WriteErr(api, ctx, http.StatusBadRequest, "cannot read the body: "+err.Error())
-			return
+		default:
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			ctx.SetReadDeadline(time.Now().Add(answerWithin))
+			next(ctx)
 		}
-		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
-		next(ctx)
 	}
 }
 

@@ -155,13 +155,16 @@ func writeProblem(w http.ResponseWriter, problem huma.StatusError) {
 	limit.WriteProblem(w, problem.GetStatus(), problem)
 }
 
+// answerWithin is the time to answer a request.
+const answerWithin = 30 * time.Second
+
 // Serve answers on the listener until ctx ends; requests under way then have grace to end. With
 // secure it serves HTTPS.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, secure *tls.Config,
 	grace time.Duration) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
+		WriteTimeout: answerWithin, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16,
 		TLSConfig: secure,
 	}
 	ended := make(chan error, 1)
