@@ -81,7 +81,7 @@ func kinds() map[costs.Kind]answer {
 	return map[costs.Kind]answer{
 		costs.BadCredential: {code: ExitRefused,
 			hint: "check in the Google Cloud console that the key exists and may use " +
-				"the YouTube Data API v3, and that the API is enabled; no other request was sent"},
+				"the YouTube Data API v3, and that the API is enabled"},
 		costs.Transient: {code: ExitUnavailable, hint: trouble},
 		costs.Throttled: {code: ExitUnavailable, hint: trouble},
 		costs.Exhausted: {code: ExitExhausted},
