@@ -201,6 +201,16 @@ func TestWithoutLedger(t *testing.T) {
 			_, err := e.Book(e.Context(), e.used(e.hold(8), 0))
 			e.must(err)
 		}, 0, 0},
+		"a held call of a part, under a limit across the parts": {func(e *env) {
+			e.Unlimited, e.Split, e.Limits[0].Across = true, []string{"default"}, true
+			part := func(units int64) quota.Call {
+				return quota.Call{Method: method, Costs: []quota.Cost{{Bucket: "default/a", Units: units}}}
+			}
+			d, err := e.Hold(e.Context(), quota.ReserveRequest{TTL: e.ttl, Call: part(8)})
+			e.must(err)
+			_, err = e.Book(e.Context(), e.NewBooking(d, part(3), quota.LapseCharge))
+			e.must(err)
+		}, 1, 3},
 		"more than at_most": {func(e *env) {
 			if _, err := e.spend("", 11); !errors.Is(err, quota.ErrOutageSpent) {
 				e.Errorf("11 of 10: %v", err)
