@@ -214,6 +214,10 @@ var refusals = []struct {
 	{quota.ErrMalformed, http.StatusUnprocessableEntity},
 }
 
+// statusClientClosed is what nginx counts for a client that does not wait for the response: it is no
+// failure of the server.
+const statusClientClosed = 499
+
 // problem returns the response to an error. It logs internal failures and hides their details.
 func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 	var status huma.StatusError
@@ -225,9 +229,10 @@ func (s *Server) problem(ctx context.Context, err error) huma.StatusError {
 			return huma.NewError(row.status, err.Error())
 		}
 	}
-	if ctx.Err() == nil {
-		s.logFailure(err)
+	if ctx.Err() != nil { // nobody reads the response, but the metrics count it
+		return huma.NewError(statusClientClosed, "the client disconnected")
 	}
+	s.logFailure(err)
 	switch {
 	case errors.Is(err, quota.ErrUnreachable):
 		return huma.Error503ServiceUnavailable("the ledger cannot be reached now")

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -257,6 +259,24 @@ func TestHosts(t *testing.T) {
 	}
 	if !strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Error("no Content-Security-Policy")
+	}
+}
+
+// A client that disconnects is not counted as a failure of the server.
+func TestDisconnected(t *testing.T) {
+	t.Parallel()
+	s := filled(t)
+	handler, err := s.server.Handler()
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/v1/charts/US", "/v1/budgets", "/charts/US"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet,
+			"http://localhost"+path, nil))
+		if w.Code != statusClientClosed {
+			t.Errorf("%s: %d", path, w.Code)
+		}
 	}
 }
 
