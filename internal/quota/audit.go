@@ -181,9 +181,12 @@ func (f *Findings) replaceHolds(b *Bucket, now, recorded int64, unread int) {
 		units += missing
 	}
 	b.Holds = holds
-	f.Add(fmt.Sprintf("its reservations or its state are not what was written; %d reservations "+
-		"cannot be read", unread), fmt.Sprintf("%d units stay held for at least a day and are "+
-		"charged then, unless you settle or release them (quotactl reservations)", units), true)
+	what := "its reservations or its state are not what was written"
+	if unread > 0 {
+		what += fmt.Sprintf("; reservations that cannot be read: %d", unread)
+	}
+	f.Add(what, fmt.Sprintf("%d units stay held for at least a day and are charged then, unless you "+
+		"settle or release them (quotactl reservations)", units), true)
 }
 
 // In returns the findings with the name of the bucket.
