@@ -99,16 +99,6 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
-// TestWrongVerb: the error for a verb that a path does not support lists the supported ones.
-func TestWrongVerb(t *testing.T) {
-	_, err := costs.Default().Method(request(t, "PATCH", "/youtube/v3/captions"))
-	wrong, ok := errors.AsType[*costs.VerbError](err)
-	if !ok || !errors.Is(err, quota.ErrUnpriced) || len(wrong.Allowed) != 4 ||
-		wrong.Allowed[0] != "DELETE" {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestPaths: segments are compared unescaped, the most specific route wins, and a trailing slash is
 // significant only if a route has it.
 func TestPaths(t *testing.T) {

@@ -49,16 +49,13 @@ func NewMemory() *Memory {
 	return m
 }
 
-// Now returns the time for Take in Unix microseconds. It is monotonic: jumps of the machine's clock
-// do not change it.
-func (m *Memory) Now() int64 { return m.began.UnixMicro() + time.Since(m.began).Microseconds() }
-
 // Salt implements Store. Its error is always nil.
 func (m *Memory) Salt(context.Context) ([]byte, error) { return m.salt[:], nil }
 
-// Take implements Store. It treats a split key as a whole one, and its error is always nil.
+// Take implements Store. It treats a split key as a whole one, and its error is always nil. Jumps of
+// the machine's clock do not change its time.
 func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
-	return m.TakeAt(m.Now(), asks), nil
+	return m.TakeAt(m.began.UnixMicro()+time.Since(m.began).Microseconds(), asks), nil
 }
 
 // TakeAt is like Take, at a moment in Unix microseconds.
