@@ -110,7 +110,12 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 			costs = append(costs, quota.Cost{Bucket: bucket, Units: percentile})
 		}
 	}
-	return costs, nil
+	// A hold of parts also counts in their sum, if a limit is across them.
+	return slices.DeleteFunc(slices.Clone(costs), func(whole quota.Cost) bool {
+		return slices.ContainsFunc(costs, func(part quota.Cost) bool {
+			return part.Bucket != whole.Bucket && quota.WholeOf(part.Bucket) == whole.Bucket
+		})
+	}), nil
 }
 
 // Took returns the total units of the job's runs of the last week, by bucket, and the number of

@@ -167,6 +167,27 @@ func TestMaxAfterALostAnswer(t *testing.T) {
 	b.run(j)
 }
 
+// TestLearnedOfParts: under a limit across parts, the runs' units in the parts are learned, and not
+// their sum in addition.
+func TestLearnedOfParts(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Across, b.limits[0].Units = true, 1000
+		budget := b.job("true").Budget
+		budget.Unlimited, budget.Split = true, []string{"default"}
+		for _, run := range []string{"1", "2", "3"} {
+			_, err := budget.Charge(t.Context(), quota.Call{Bucket: "default/a", Units: 5,
+				Labels: quota.Labels{quota.LabelJob: "n", quota.LabelRun: run}})
+			must(t, err)
+		}
+		b.wantSpent("default", 15)
+		got, err := job.Learned(t.Context(), budget, "n", []string{"default", "default/a"})
+		must(t, err)
+		if len(got) != 1 || got[0] != (quota.Cost{Bucket: "default/a", Units: 5}) {
+			t.Errorf("learned %+v", got)
+		}
+	})
+}
+
 // TestLabelsOfDraws: what requests draw counts for the labels of the run's hold, and what they are
 // charged beyond it for their own.
 func TestLabelsOfDraws(t *testing.T) {
