@@ -168,7 +168,7 @@ func TestMaxAfterALostAnswer(t *testing.T) {
 }
 
 // TestLearnedOfParts: under a limit across parts, the runs' units in the parts are learned, and not
-// their sum in addition.
+// their sum in addition. A report without a bucket is of the part held.
 func TestLearnedOfParts(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.limits[0].Across, b.limits[0].Units = true, 1000
@@ -185,6 +185,12 @@ func TestLearnedOfParts(t *testing.T) {
 		if len(got) != 1 || got[0] != (quota.Cost{Bucket: "default/a", Units: 5}) {
 			t.Errorf("learned %+v", got)
 		}
+		j := b.job("echo units=2 >&3")
+		j.Budget, j.Call, j.Settle = budget, quota.Call{Costs: got}, job.SettleReport
+		if out := b.run(j); out.Took["default/a"] != 2 {
+			t.Errorf("took %v", out.Took)
+		}
+		b.wantSpent("default", 17)
 	})
 }
 

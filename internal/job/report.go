@@ -88,7 +88,8 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	return nil, errReportLine
 }
 
-// bucketOf returns the bucket of a line. Without a name, it is the only bucket held.
+// bucketOf returns the bucket of a line. Without a name, it is the only bucket held, apart from the
+// sum of its parts, which is held too if a limit is across them.
 func (r *run) bucketOf(name string) (string, error) {
 	if name != "" {
 		if err := quota.CheckBucket(name); err != nil || r.knowsBucket(name) {
@@ -96,10 +97,14 @@ func (r *run) bucketOf(name string) (string, error) {
 		}
 		return "", fmt.Errorf("unknown bucket %q: no limit or price names it", name)
 	}
-	if len(r.out.Held) == 1 {
-		for bucket := range r.out.Held {
-			return bucket, nil
-		}
+	held := slices.Collect(maps.Keys(r.out.Held))
+	own := slices.DeleteFunc(slices.Clone(held), func(whole string) bool {
+		return slices.ContainsFunc(held, func(part string) bool {
+			return part != whole && quota.WholeOf(part) == whole
+		})
+	})
+	if len(own) == 1 {
+		return own[0], nil
 	}
 	if _, held := r.out.Held[quota.DefaultBucket]; held || len(r.out.Held) == 0 {
 		return quota.DefaultBucket, nil
