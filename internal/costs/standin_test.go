@@ -123,6 +123,8 @@ const (
 	webSearch     = `"user":"[[search:3]]","tools":[{"type":"web_search"}]`
 	geminiContent = `POST /v1beta/models/gemini-2.5-flash:generateContent {"contents":[{"parts":[` +
 		`{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
+	geminiStream = `POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse {"contents":[{` +
+		`"parts":[{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
 	azureChat = `POST /openai/deployments/gpt-5-mini/chat/completions?api-version=2025-01-01 {` +
 		`"model":"gpt-5-mini","messages":[{"role":"user","content":"[[output:40]][[cached:9]]"}],` +
 		`"max_completion_tokens":100}`
@@ -294,7 +296,8 @@ func TestStandinsAgree(t *testing.T) {
 			requests: []string{"GET /a", "GET /a"}},
 		// the other model APIs, and a response that does not report its usage
 		{name: "gemini", prices: map[string]float64{"input": 0.3, "cached": 0.03, "output": 2.5},
-			requests: []string{geminiContent, "GET /v1beta/models"}},
+			requests: []string{geminiContent, geminiStream, "GET /v1beta/models",
+				strings.Replace(geminiStream, "?alt=sse", "", 1)}},
 		{name: "mistral", prices: map[string]float64{"input": 0.5, "cached": 0.5, "output": 1.5},
 			requests: []string{mistralChat, mistralChat}},
 		{name: "mistral", faults: "no-usage@1", over: "tokens/mistral-large-latest=1138 money=629",

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -275,7 +276,22 @@ func (c *call) generateContent() {
 	c.parse(&modelRequest{})
 	g := c.generate()
 	c.admitGeneration(g)
-	c.ok(c.doc("reply", c.generationValues(g)))
+	values := c.generationValues(g)
+	if !strings.HasSuffix(c.r.URL.Path, ":streamGenerateContent") {
+		c.ok(c.doc("reply", values))
+		return
+	}
+	out := stream{call: c}
+	out.events("reply", g, values)
+	if c.r.URL.Query().Get("alt") == "sse" {
+		out.send()
+		return
+	}
+	var list []json.RawMessage // without alt=sse, the events are an array
+	for _, event := range out.parts {
+		list = append(list, bytes.TrimPrefix(event, []byte("data: ")))
+	}
+	c.ok(list)
 }
 
 // stream collects the events of a response.

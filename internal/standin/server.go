@@ -109,7 +109,7 @@ var apis = map[string]api{
 	"azure-openai": modelAPI("POST /openai/deployments/{deployment}/chat/completions",
 		(*call).chat),
 	"bedrock": modelAPI("POST /model/{model}/converse", (*call).generateContent),
-	"gemini": modelAPI("POST /v1(?:beta)?/models/{model}:generateContent",
+	"gemini": modelAPI("POST /v1(?:beta)?/models/{model}:(?:streamG|g)enerateContent",
 		(*call).generateContent),
 	"generic":          {routes: genericRoutes},
 	"github":           {routes: githubRoutes, bucket: githubResource},
