@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func (c *Common) Command(path string, run func(*cobra.Command, []string) error,
 	if run != nil {
 		command.Args = Args(page.Args...)
 	}
+	if takesFiles.MatchString(page.Use) {
+		command.ValidArgsFunction = completeFiles
+	}
 	command.AddCommand(below...)
 	return command
 }
@@ -60,11 +64,22 @@ func (m Manual) helpFlags(c *cobra.Command) {
 	if page := m[path]; page != nil && c.Flags().HasFlags() { // one that is not run may lack them
 		for name, help := range page.Flags {
 			c.Flags().Lookup(name).Usage = help
+			if strings.Contains(help, "`FILE`") {
+				Bound(c.RegisterFlagCompletionFunc(name, completeFiles))
+			}
 		}
 	}
 	for _, below := range c.Commands() {
 		m.helpFlags(below)
 	}
+}
+
+// takesFiles matches the use of a command whose arguments are files, or another command's.
+var takesFiles = regexp.MustCompile(`[ \[](FILE|COMMAND)`)
+
+// completeFiles lets the shell complete the names of files.
+func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveDefault
 }
 
 // Flags adds flags, each given as a name and a pointer to its field, or a pflag.Value. A shorthand
