@@ -79,7 +79,8 @@ func (a *app) reconciled(ctx context.Context, g *gate, f reconcileFlags) error {
 	r.out = reconciliation{Credential: g.Credential, Project: client.ProjectName(),
 		Service: cmp.Or(g.prices().Service, g.prices().Upstream), At: words.Time(now),
 		SharedWith: r.shares[1:],
-		Rows:       []reconciledRow{}, Limits: []limitRow{}, upstream: g.prices().Upstream, applying: f.apply}
+		Rows:       []reconciledRow{}, Limits: []limitRow{}, upstream: g.prices().Upstream,
+		applying: f.apply}
 	if bill.Asks(g.prices(), "service_account") {
 		r.out.upstream = "google"
 	}

@@ -39,8 +39,9 @@ func (r *reconciling) correct(ctx context.Context) error {
 			case errors.Is(err, quota.ErrSpanChanged):
 				err = cli.Hint(err, "run it again")
 			case errors.Is(err, quota.ErrSpanShort): // a wrong flag elsewhere, but not here
-				err = cli.Hint(&cli.Coded{Code: cli.ExitFailed, Err: err}, "other credentials spend from the same project: correct them with "+
-					"quotactl adjust --credential NAME")
+				err = cli.Hint(&cli.Coded{Code: cli.ExitFailed, Err: err},
+					"other credentials spend from the same project: correct them with "+
+						"quotactl adjust --credential NAME")
 			}
 			failed = errors.Join(failed, err)
 			continue
