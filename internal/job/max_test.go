@@ -3,10 +3,12 @@ package job_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"quotabudget/internal/job"
+	"quotabudget/internal/ledger"
 	"quotabudget/internal/ledger/redistest"
 	"quotabudget/internal/quota"
 )
@@ -192,6 +194,73 @@ func TestLearnedOfParts(t *testing.T) {
 		}
 		b.wantSpent("default", 17)
 	})
+}
+
+// TestPartsLeftOut: under a limit across parts, what is booked for a part that the report or the
+// settlement leaves out also counts in their sum, and in that of a label's value.
+func TestPartsLeftOut(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bench) {
+		b.limits[0].Across, b.limits[0].Units = true, 1000
+		j := b.job("echo bucket=default/a units=2 >&3")
+		j.Settle, j.Call = job.SettleReport, quota.Call{Method: "m", Costs: []quota.Cost{
+			{Bucket: "default/a", Units: 5}, {Bucket: "default/b", Units: 3}}}
+		perTeam := quota.LabelLimit{Limit: b.limits[0], Label: "team"}
+		j.Budget.Unlimited, j.Budget.Split = true, []string{"default"}
+		j.Budget.PerLabel = []quota.LabelLimit{perTeam}
+		j.Budget.Labels = quota.Labels{"team": "ci"}
+		wantSpent := func(units int64) {
+			b.wantSpent("default", units)
+			of, err := j.Budget.BucketUsage(t.Context(), quota.LabelBucket("default", "team", "ci"))
+			must(t, err)
+			if got := of.Limits[0].Used; got != units {
+				t.Errorf("%d units spent by the team, want %d", got, units)
+			}
+		}
+		if out := b.run(j); out.Took["default"] != 5 {
+			t.Errorf("took %v", out.Took)
+		}
+		wantSpent(5)
+		j.Budget.Log = j.Log
+		lost := func() quota.Decision {
+			d, err := j.Budget.Hold(t.Context(), quota.ReserveRequest{Call: j.Call, TTL: time.Minute})
+			must(t, err)
+			_, err = j.Budget.Release(t.Context(), d.Reservation)
+			must(t, err)
+			return d
+		}
+		used := quota.Call{Costs: []quota.Cost{{Bucket: "default/a", Units: 2}}}
+		_, err := j.Budget.Book(t.Context(), j.Budget.NewBooking(lost(), used, quota.LapseCharge))
+		must(t, err)
+		wantSpent(10)
+		used.Costs = append(used.Costs, quota.Cost{Bucket: "default/b", Units: 1})
+		_, err = j.Budget.SettleLost(t.Context(), lost().Reservation, used)
+		must(t, err)
+		wantSpent(13)
+	})
+}
+
+// TestPassedParts: the sum of the parts of a run that passed without the ledger is booked once.
+func TestPassedParts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Options{})
+	b := open(t, server.URL())
+	b.limits[0].Across, b.limits[0].Units = true, 1000
+	j := b.job("echo bucket=default/a units=2 >&3")
+	j.Settle, j.Call = job.SettleReport, quota.Call{Method: "m", Costs: []quota.Cost{
+		{Bucket: "default/a", Units: 5}, {Bucket: "default/b", Units: 3}}}
+	journal := &ledger.Journal{Path: filepath.Join(t.TempDir(), "journal.db"),
+		Ledger: server.URL(), Credential: "key1"}
+	t.Cleanup(func() { journal.Close() })
+	j.Budget.Unlimited, j.Budget.Split, j.Budget.Open = true, []string{"default"}, []string{"m"}
+	j.Budget.Journal, j.Budget.Log = journal, j.Log
+	server.Kill()
+	if out := b.run(j); out.Took["default"] != 5 {
+		t.Errorf("took %v", out.Took)
+	}
+	server.Restart(t)
+	must(t, quota.Patience{Total: time.Minute, Attempt: time.Minute}.Retry(t.Context(),
+		j.Budget.Post))
+	b.wantSpent("default", 5)
 }
 
 // TestLabelsOfDraws: what requests draw counts for the labels of the run's hold, and what they are

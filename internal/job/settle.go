@@ -192,23 +192,30 @@ func (r *run) settleHold(used usage) {
 
 // settlePassed books a run that was held in the journal because the ledger was unreachable.
 func (r *run) settlePassed(used map[string]int64) {
-	units := make(map[string]int64)
-	maps.Copy(units, r.out.Held) // a bucket without a report used all that was held
+	units := maps.Clone(r.out.Held) // a bucket without a report used all that was held
+	for part, n := range r.out.Held {
+		if whole := quota.WholeOf(part); whole != part && units[whole] > 0 {
+			units[whole] -= n // the booking adds the sum of the parts
+		}
+	}
 	maps.Copy(units, used)
-	_, err := r.budget.Book(context.Background(),
+	d, err := r.budget.Book(context.Background(),
 		r.budget.NewBooking(r.passed, quota.Call{Costs: costsOf(units)}, r.Lapse))
 	if err != nil {
 		r.Log.Error("cannot correct the journal: all that was held for the run is booked", "units",
 			r.out.Held, "error", err)
 		return
 	}
-	r.out.Took = units
+	r.out.Took = d.Units
 }
 
 // tookOf returns the units of a settled run. A bucket without a report used all that was held,
 // drawn or not.
 func (r *run) tookOf(used usage, settled quota.Decision) map[string]int64 {
 	units := maps.Clone(r.out.Held)
+	for bucket, n := range settled.Units {
+		units[bucket] = n + used.drawn[bucket]
+	}
 	for bucket, n := range used.units {
 		if _, held := units[bucket]; held {
 			units[bucket] = settled.Units[bucket] + used.drawn[bucket]

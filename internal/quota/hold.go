@@ -81,6 +81,7 @@ func (b *Budget) Book(ctx context.Context, l Booking) (Decision, error) {
 func (b *Budget) book(ctx context.Context, l Booking) (Decision, error) {
 	switch {
 	case l.Held.Unmetered:
+		l.Call.Costs = b.across(l.Call.Costs)
 		return Decision{Units: UnitsOf(l.Call.Costs)}, b.correct(ctx, l.Held, l.Call)
 	case l.Call.Reservation != "":
 		return b.settleDrawn(ctx, l.Held, l.Call)
@@ -125,12 +126,19 @@ func (b *Budget) bookLost(ctx context.Context, l Booking, held []Cost) (Decision
 	id, _, _ := ParseReservation(l.Held.Reservation) // the caller has checked it
 	b.Log.Warn("a hold is gone from the ledger: booking what was used",
 		"reservation", l.Held.Reservation)
-	costs := b.across(l.Call.Costs)
+	costs, wholes := slices.Clone(l.Call.Costs), []Cost{}
 	for _, c := range held {
-		if c.Units == AllUnits && !IsLabelBucket(c.Bucket) {
-			costs = append(costs, Cost{Bucket: c.Bucket, Units: l.Held.Units[c.Bucket]})
+		switch all := (Cost{Bucket: c.Bucket, Units: l.Held.Units[c.Bucket]}); {
+		case c.Units != AllUnits || IsLabelBucket(c.Bucket):
+		case WholeOf(c.Bucket) == c.Bucket:
+			wholes = append(wholes, all)
+		default:
+			costs = append(costs, all) // also counts in the sum of the parts
 		}
 	}
+	costs = slices.DeleteFunc(b.across(costs),
+		func(c Cost) bool { return indexOf(wholes, c.Bucket) >= 0 })
+	costs = append(costs, wholes...)
 	d := Decision{Allowed: true, Units: map[string]int64{}, Remaining: map[string]int64{}}
 	costs = slices.DeleteFunc(costs, b.onlyUnderWay)
 	err := b.bookTruth(ctx, l.Call, Charge{Key: "truth of " + id, Costs: costs}, &d)
@@ -151,7 +159,7 @@ func (b *Budget) SettleLost(ctx context.Context, reservation string, call Call) 
 		return Decision{}, err
 	}
 	for _, bucket := range withoutLabels(held) {
-		if indexOf(call.Costs, bucket) < 0 {
+		if indexOf(b.across(call.Costs), bucket) < 0 {
 			return Decision{}, malformed("costs: must include the units of %s: the hold is gone", bucket)
 		}
 	}

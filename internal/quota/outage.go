@@ -75,7 +75,6 @@ func (b *Budget) correct(ctx context.Context, passed Decision, used Call) error 
 	if b.Journal == nil || passed.Entry == "" || passed.Replayed {
 		return nil
 	}
-	used.Costs = b.across(used.Costs)
 	err := b.Journal.Correct(ctx, passed.Entry, used.Costs)
 	if !errors.Is(err, ErrNoEntry) || len(used.Costs) == 0 {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -135,11 +136,22 @@ func checkSettlements(list []settlement, s Settle) error {
 	if !slices.ContainsFunc(list, func(t settlement) bool { return t.open || t.late }) {
 		return fmt.Errorf("%s: %w", s.Reservation, ErrNoReservation)
 	}
+	stated, unstated := map[string]bool{}, map[string]int64{} // parts, by whole bucket
+	for _, t := range list {
+		whole := WholeOf(t.Name)
+		switch {
+		case IsLabelBucket(t.Name) || whole == t.Name:
+		case t.units == AllUnits:
+			unstated[whole] += t.set()
+		default:
+			stated[whole] = true
+		}
+	}
 	for i := range list {
 		t := &list[i]
-		set := t.entry.Units
-		if t.open {
-			set = t.hold.Left()
+		set := t.set()
+		if sum, _, _ := strings.Cut(t.Name, "@"); t.units != AllUnits && stated[sum] {
+			t.units += unstated[sum] // the parts left out count in the sum, too
 		}
 		if t.units == AllUnits || !t.open && !t.late {
 			t.units = set
@@ -151,6 +163,14 @@ func checkSettlements(list []settlement, s Settle) error {
 		t.keeps = min(t.units, t.entry.Units)
 	}
 	return nil
+}
+
+// set returns the units that the reservation has in the bucket.
+func (t *settlement) set() int64 {
+	if t.open {
+		return t.hold.Left()
+	}
+	return t.entry.Units
 }
 
 // end removes the reservation. If it has lapsed, end takes all but t.keeps units off its entry.
