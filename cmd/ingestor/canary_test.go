@@ -61,7 +61,7 @@ func TestI8_CanaryKeyIsNowhere(t *testing.T) {
 		"HTML echoed": {once, 69,
 			echo(500, "text/html", "<html><title>No %[1]s</title>%[1]s</html>"), "", "", true},
 		"not JSON":    {once + " -o json", 69, echo(200, "application/json", "%s"), "", "", true},
-		"wrong types": {once, 69, echo(200, "application/json", `{"items":"%s"}`), "", "", true},
+		"wrong types": {once, 1, echo(200, "application/json", `{"items":"%s"}`), "", "", true},
 
 		"dropped":            {program: once + " -o yaml", faults: "drop", code: 69, asks: true},
 		"cut off":            {program: once, faults: "cut", code: 69, asks: true},
