@@ -131,6 +131,9 @@ func (r *reader) pages(ctx context.Context, token string) error {
 	// a page that is paid for is stored even after ctx has ended
 	paid := context.WithoutCancel(ctx)
 	if c.pages > 0 && (token == "" || r.enough(c.pages)) { // interrupted just before Complete
+		if c.videos == 0 {
+			return errEmpty
+		}
 		return r.queue.abort(paid, r.Catalog.Complete(paid, c.id, r.Now()))
 	}
 	tokens := make(map[string]bool)

@@ -180,6 +180,8 @@ func TestEmptyChart(t *testing.T) {
 	s.alter = func(string) string { return `{"items":[],"nextPageToken":"CDIQAA"}` }
 	s.run(t, "US", 2, "complete US:unavailable:1/0:2", "US1 US2")
 	s.whole(t, "US", 50)
+	s.run(t, "US", 1, "complete US:unavailable:1/0:0", "") // nor is its first page alone
+	s.whole(t, "US", 50)
 	s.balanced(t)
 }
 

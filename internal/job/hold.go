@@ -107,8 +107,8 @@ func (r *run) note() string {
 }
 
 // holdOnce holds the units of a key. Any earlier run with the key has failed or died. A dead run's
-// hold is taken over. Units booked for it are not charged again, unless runs book their actual usage: then
-// each run has its own hold.
+// hold is taken over. Units booked for it are not charged again, unless runs book their actual
+// usage: then each run has its own hold.
 func (r *run) holdOnce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		key := r.Key

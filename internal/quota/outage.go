@@ -22,8 +22,8 @@ func (b *Budget) failsOpen(call Call, err error) bool {
 }
 
 // unmetered lets a charge pass that the ledger could not decide because of why, once it is in the
-// journal, or would be if it is a dry run. With AtMost, nothing passes without a line. reservation is the one requested from the
-// ledger.
+// journal, or would be if it is a dry run. With AtMost, nothing passes without a line. reservation
+// is the one requested from the ledger.
 func (b *Budget) unmetered(ctx context.Context, c Charge, reservation string, why error) (
 	Decision, error) {
 	maximum := maxCosts(c.Costs)
