@@ -21,7 +21,7 @@ import (
 type Client struct {
 	URL   string // such as http://127.0.0.1:8080
 	Token string // a token of the server's token_file; "" for none
-	// HTTP sends the requests; no redirect is followed. Nil has a timeout of 10 seconds.
+	// HTTP sends the requests, and follows no redirects. Nil means a timeout of 10 seconds.
 	HTTP *http.Client
 	// Journal keeps the usage of calls until it is settled, so that a crash loses nothing. Nil
 	// keeps nothing.
@@ -220,7 +220,7 @@ func (c *Client) once(ctx context.Context, method, path, key string, body []byte
 		sender = *c.HTTP
 	}
 	sender.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // a redirect loses the body
+		return http.ErrUseLastResponse // following it would drop the body
 	}
 	response, err := sender.Do(r)
 	if err != nil {

@@ -107,7 +107,7 @@ SubAccountId SubAccountName Tags x_Bucket x_EntryId`)
 func (a *app) printFocus(g *gate, entries []quota.Entry) error {
 	a.Output = "csv"
 	charges := slices.DeleteFunc(entries, func(e quota.Entry) bool {
-		return e.Units == 0 // a correction, whose units are already missing from other entries
+		return e.Units == 0 // a correction: its units are already taken off other entries
 	})
 	return a.PrintLines(cli.View(charges, func(e quota.Entry) (row cli.Row) {
 		cells := g.focusRow(e)

@@ -38,7 +38,7 @@ func (r *reconciling) correct(ctx context.Context) error {
 			switch {
 			case errors.Is(err, quota.ErrSpanChanged):
 				err = cli.Hint(err, "run it again")
-			case errors.Is(err, quota.ErrSpanShort): // a wrong flag elsewhere, but not here
+			case errors.Is(err, quota.ErrSpanShort): // here it is not a usage error
 				err = cli.Hint(&cli.Coded{Code: cli.ExitFailed, Err: err},
 					"other credentials spend from the same project: correct them with "+
 						"quotactl adjust --credential NAME")
@@ -98,7 +98,7 @@ type reconciliation struct {
 	Limits     []limitRow      `json:"limits"`
 
 	upstream string // its name in messages
-	applying bool   // whether each row that is not applied has an error of its own
+	applying bool   // --apply is set: each row that is not applied has its own error
 }
 
 type reconciledRow struct {

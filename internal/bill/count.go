@@ -111,7 +111,7 @@ func (c *Client) Count(ctx context.Context, m costs.Meter, f costs.Figure, day D
 	return out, nil
 }
 
-// currency returns the currency next to a figure, dollars if the row names none.
+// currency returns the currency of a row's figure, or usd if the row names none.
 func currency(f costs.Figure, row any) string {
 	path := f.Paths[0]
 	name, _ := untrusted.FindText(row, path[:strings.LastIndex(path, ".")+1]+"currency")

@@ -74,7 +74,7 @@ func (m Manual) helpFlags(c *cobra.Command) {
 	}
 }
 
-// takesFiles matches the use of a command whose arguments are files, or another command's.
+// takesFiles matches the usage of commands that take files, or a command to run.
 var takesFiles = regexp.MustCompile(`[ \[](FILE|COMMAND)`)
 
 // completeFiles lets the shell complete the names of files.

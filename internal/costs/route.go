@@ -46,8 +46,8 @@ const Override = "X-Http-Method-Override"
 // Method returns the method that a request calls, by its verb and path. It ignores the host. The
 // rules:
 //
-//   - The whole path must match, segment by segment, each unescaped. A path with empty segments,
-//     with dots that climb, or of another method if it is unescaped first, is ambiguous.
+//   - The whole path must match, segment by segment, each unescaped. A path is ambiguous if it
+//     has empty segments or dots that climb, or if unescaping it first gives another method.
 //   - A literal segment takes precedence over a {template}. The verb decides between methods on one
 //     path.
 //   - A slash at the end of the path counts only where a route has it.

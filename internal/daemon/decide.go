@@ -163,8 +163,8 @@ func (s *snapshot) admit(ctx context.Context, lane int,
 	return book.Admit(lane, at.UnixMicro(), s.left), book, nil
 }
 
-// Unpaced returns a function that reports whether no pace holds a region back, because it has not
-// had its floor of the upstream's day.
+// Unpaced returns a function that reports whether a region is exempt from pacing, because it has
+// not yet spent its floor of the upstream's day.
 func (c *Config) Unpaced(ctx context.Context, credential string) (func(region string) bool, error) {
 	var left map[string]int64
 	var err error
@@ -179,8 +179,8 @@ func (c *Config) Unpaced(ctx context.Context, credential string) (func(region st
 	}, err
 }
 
-// floorsLeft returns the units of the floors that were not spent yet on the upstream's day, by the
-// lane's name; nil if no lane has a floor.
+// floorsLeft returns the units left of each lane's floor on the upstream's day, by lane name. It
+// returns nil if no lane has a floor.
 func (c *Config) floorsLeft(ctx context.Context, p Policy) (map[string]int64, error) {
 	lanes := c.sharing(p.Budget.Credential)
 	if !slices.ContainsFunc(lanes, func(l Lane) bool { return l.Floor > 0 }) {

@@ -160,7 +160,7 @@ func syntaxProblem(name string, data []byte, err error) *Problem {
 	}
 	switch {
 	case strings.Contains(text, "incompatible YAML"):
-		text = "another version of YAML: delete the %YAML line"
+		text = "unsupported YAML version: delete the %YAML line"
 	case strings.Contains(text, "anchor"):
 		text = "an alias (*) of nothing: put the text into quotes"
 	case strings.HasPrefix(text, "mapping values"):

@@ -57,7 +57,7 @@ func (f *File) mapping(n *yaml.Node, name string) any {
 		line, again := lines[key.Value]
 		switch {
 		case key.ShortTag() == "!!merge":
-			f.at(key, name).refuse("merge keys (<<) cannot be used: repeat the keys here")
+			f.at(key, name).refuse("merge keys (<<) are not supported: repeat the keys here")
 		case key.Kind != yaml.ScalarNode:
 			f.at(key, name).refuse("a key must be a word")
 		case again:

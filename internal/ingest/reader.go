@@ -120,8 +120,8 @@ const ownCharts = 50
 
 var errLoop = errors.New("a page token leads back to an earlier page")
 
-// errEmpty keeps the chart before it in place. A region without a chart gets another answer, so the
-// next sweep asks again.
+// errEmpty reports an empty chart, so that the stored one is kept. The upstream answers differently
+// for a region without a chart, so the next sweep requests this one again.
 var errEmpty = &youtube.Error{Fault: youtube.Fault{Kind: youtube.NoChart, Status: http.StatusOK,
 	Message: "the chart is empty"}}
 

@@ -172,8 +172,8 @@ func (l *Drawing) admit(units map[string]int64) bool {
 	return true
 }
 
-// deny returns the ceiling's denial, with the units that it counts. It has no RetryAt, because
-// waiting does not help.
+// deny returns the ceiling's denial, with the units that the ceiling counts. It has no RetryAt,
+// because waiting does not help.
 func (l *Drawing) deny(ctx context.Context, units map[string]int64) (quota.Decision, error) {
 	now, err := l.BudgetLedger.Time(ctx)
 	if err != nil {

@@ -294,8 +294,8 @@ func runFrozen(t *testing.T, url string) {
 	}
 }
 
-// TestTakenOver: a run that takes over the hold of one that was killed books for that run what it
-// held, unless the settlement says what it used.
+// TestTakenOver: a run that takes over the hold of one that was killed also books what the
+// killed run held, unless the settlement states what that run used.
 func TestTakenOver(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.limits[0].Units = 1000

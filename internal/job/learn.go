@@ -110,7 +110,7 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 			costs = append(costs, quota.Cost{Bucket: bucket, Units: percentile})
 		}
 	}
-	// A hold of parts also counts in their sum, if a limit is across them.
+	// Holding the parts also holds their sum, if a limit applies to it.
 	return slices.DeleteFunc(slices.Clone(costs), func(whole quota.Cost) bool {
 		return slices.ContainsFunc(costs, func(part quota.Cost) bool {
 			return part.Bucket != whole.Bucket && quota.WholeOf(part.Bucket) == whole.Bucket

@@ -169,8 +169,8 @@ func TestMaxAfterALostAnswer(t *testing.T) {
 	b.run(j)
 }
 
-// TestLearnedOfParts: under a limit across parts, the runs' units in the parts are learned, and not
-// their sum in addition. A report without a bucket is of the part held.
+// TestLearnedOfParts: under a limit across parts, the runs' units in the parts are learned, but not
+// their sum. A report without a bucket is for the part held.
 func TestLearnedOfParts(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.limits[0].Across, b.limits[0].Units = true, 1000

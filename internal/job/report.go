@@ -88,8 +88,8 @@ func (r *run) parseLine(line string) ([]quota.Cost, error) {
 	return nil, errReportLine
 }
 
-// bucketOf returns the bucket of a line. Without a name, it is the only bucket held, apart from the
-// sum of its parts, which is held too if a limit is across them.
+// bucketOf returns the bucket of a line. Without a name, it is the only bucket held. A bucket that
+// is held as the sum of its parts does not count.
 func (r *run) bucketOf(name string) (string, error) {
 	if name != "" {
 		if err := quota.CheckBucket(name); err != nil || r.knowsBucket(name) {

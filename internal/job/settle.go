@@ -133,7 +133,7 @@ func (r *run) settle() {
 	failed := r.out.Code != 0 && r.out.Signal == 0
 	unknown := r.Settle == SettleReport || r.Settle == SettleExit
 	if r.replayed && r.out.Reservation != "" && unknown {
-		r.Log.Warn("an earlier run with the same key was not settled: booking what it held, too",
+		r.Log.Warn("an earlier run with the same key was not settled: also booking its hold",
 			"reservation", r.out.Reservation)
 		failed = false
 		for bucket := range used.units {

@@ -10,8 +10,8 @@ import (
 	"quotabudget/internal/quota"
 )
 
-// TestLabelDraws: if the limits are per other labels when a hold ends than when it was made, its
-// draws and its settlement count for the same label values.
+// TestLabelDraws: if the limits' labels change while a hold exists, its draws and its settlement
+// still count for the label values it was made with.
 func TestLabelDraws(t *testing.T) {
 	ctx := t.Context()
 	limit := func(bucket string, units int64) quota.Limit {

@@ -29,7 +29,7 @@ type TailLedger interface {
 
 // Tail follows the log of one credential as it grows. It is not safe for concurrent use.
 //
-// Each entry is reported once, in order within a bucket; only a correction of the past comes later.
+// Each entry is reported once, in order within a bucket, except that corrections come later.
 // If a reported entry later loses units, because the charge was cancelled or settled with less, a
 // line with negative units is reported, so that the lines add up to the log.
 type Tail struct {

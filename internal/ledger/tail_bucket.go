@@ -18,7 +18,7 @@ type bucket struct {
 	credential, name string
 	newest           quota.Entry   // the last entry read; At is zero before the first
 	recent           []quota.Entry // reported entries, oldest first
-	since            time.Time     // recent has all entries stamped later, up to newest
+	since            time.Time     // recent has all entries after it, up to newest
 }
 
 // first reads the initial entries, and finds the newest one if it is not among them.
@@ -97,8 +97,8 @@ func (b *bucket) remember(entries []quota.Entry) {
 // before returns a time that is earlier than the entry, and later than any earlier entry.
 func before(e quota.Entry) time.Time { return e.At.Add(-time.Microsecond) }
 
-// compare reads the reported entries again, and adds what was taken back, and what was added among
-// them. Old entries that the ledger has trimmed do not count.
+// compare reads the reported entries again, and adds to news the units that were taken back and the
+// entries that were inserted. Old entries that the ledger has trimmed do not count.
 func (b *bucket) compare(ctx context.Context, l quota.EntryReader, later []quota.Entry,
 	news *TailNews) error {
 	if len(later) > 0 {

@@ -52,7 +52,7 @@ func (k *Known) Of(r *http.Request) Caller {
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	key, ok := k.Keys[sha256.Sum256([]byte(strings.TrimSpace(token)))]
-	if !ok || !strings.EqualFold(scheme, "Bearer") { // Authorization may have a token of the server
+	if !ok || !strings.EqualFold(scheme, "Bearer") { // it may contain the server's token
 		key = k.Keys[sha256.Sum256([]byte(r.Header.Get("X-Api-Key")))]
 	}
 	c.Key, c.Organisation, c.Tier = key.Name, key.Organisation, key.Tier

@@ -52,8 +52,8 @@ func NewMemory() *Memory {
 // Salt implements Store. Its error is always nil.
 func (m *Memory) Salt(context.Context) ([]byte, error) { return m.salt[:], nil }
 
-// Take implements Store. It treats a split key as a whole one, and its error is always nil. Jumps of
-// the machine's clock do not change its time.
+// Take implements Store. It treats a split key as a whole one, and its error is always nil. It
+// ignores jumps of the machine's clock.
 func (m *Memory) Take(_ context.Context, asks []Ask) (bool, error) {
 	return m.TakeAt(m.began.UnixMicro()+time.Since(m.began).Microseconds(), asks), nil
 }

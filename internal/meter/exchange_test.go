@@ -222,8 +222,8 @@ func TestPlaceIsFree(t *testing.T) {
 	}
 }
 
-// TestPlaceAndWindow: in a bucket that also has a window, a call has its place until its response
-// ends, and a call that broke off is booked; also a call of a known price.
+// TestPlaceAndWindow: in a bucket that also has a window, a call keeps its place until its
+// response ends, and a call that breaks off is booked, even if its price is known.
 func TestPlaceAndWindow(t *testing.T) {
 	for name, call := range map[string]func(*metered) *http.Request{
 		"anthropic": func(m *metered) *http.Request { return m.message(t.Context(), 50, false) },

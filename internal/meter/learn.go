@@ -171,7 +171,7 @@ func (t *Transport) learn(ctx context.Context, charge quota.Decision, after quot
 	lessons []costs.Lesson) {
 	for _, lesson := range lessons {
 		limits := slices.DeleteFunc(t.Budget.LimitsOn(lesson.Bucket),
-			func(l quota.Limit) bool { return l.Window.Concurrent }) // not what windows have left
+			func(l quota.Limit) bool { return l.Window.Concurrent }) // lessons are about windows
 		for _, limit := range limits {
 			if about(lesson, limit.Window, len(limits) == 1) {
 				t.learnOf(ctx, charge, after, lesson, limit, len(limits) == 1)

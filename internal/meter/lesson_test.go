@@ -79,8 +79,8 @@ func TestLessonsInFlight(t *testing.T) {
 	}
 }
 
-// TestLessonsOfKnownPrices: the gate also learns from a response to a call of a known price, and
-// about the only limit with a window beside one on concurrent calls.
+// TestLessonsOfKnownPrices: the gate also learns from the response to a call of a known price, and
+// learns about the only limit with a window if another limits concurrent calls.
 func TestLessonsOfKnownPrices(t *testing.T) {
 	m := openMetered(t, "generic")
 	list, err := costs.ParseList("costs.yaml", []byte(`

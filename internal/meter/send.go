@@ -73,7 +73,7 @@ func (e *exchange) take() (err error) {
 	ctx, t := e.r.Context(), e.gate
 	e.part = t.partOf(e.r)
 	if e.quote.Known && e.part == whole && t.Budget.InFlight(e.quote.Costs...) {
-		e.quote.Known = false // held, to count until its response ends
+		e.quote.Known = false // hold it, so that it counts until its response ends
 	}
 	switch {
 	case e.free:

@@ -53,7 +53,8 @@ func (b *Budget) onlyUnderWay(c Cost) bool {
 	return OnlyConcurrent(b.LimitsOn(c.Bucket))
 }
 
-// InFlight reports whether a limit on concurrent calls applies to the costs. They can only be held.
+// InFlight reports whether a limit on concurrent calls applies to the costs. Such costs must be
+// held.
 func (b *Budget) InFlight(costs ...Cost) bool {
 	return slices.ContainsFunc(b.limitsOf(bucketsOf(b.across(costs))),
 		func(l Limit) bool { return l.Window.Concurrent })

@@ -17,7 +17,7 @@ type Journal interface {
 	// Spend adds a line for a call that passes without the ledger, and returns once it is on disk.
 	// If atMost is above 0 and the waiting lines would exceed it in a bucket, Spend returns
 	// ErrOutageSpent. It returns the units left by bucket. If a line with the same key exists, it
-	// adds none and returns that line's ID. It adds none for a dry run either.
+	// adds none and returns that line's ID. A dry run adds no line.
 	Spend(ctx context.Context, l Booking, atMost int64) (left map[string]int64, earlier string,
 		err error)
 	// Correct replaces the costs of a spent line; without costs it removes the line. A Lost line
@@ -225,8 +225,8 @@ func (b *Budget) findEntry(ctx context.Context, costs []Cost, since time.Time, i
 
 // Outage is what a host may spend while the ledger cannot be reached, and what waits to be booked.
 type Outage struct {
-	// Left is the units by bucket of the methods that may pass: of a method whose price is known
-	// only afterwards, the buckets in which calls wait. There are none without AtMost.
+	// Left has the units left in the buckets of the methods that may pass. For a method whose price
+	// is known only after the call, it has the buckets of waiting calls. It is nil without AtMost.
 	Left    []Cost
 	Waiting int       // lines of the journal
 	Oldest  time.Time // time of the oldest line, by this host's clock; zero without lines

@@ -119,8 +119,8 @@ func SumsParts(c config.Credential, bucket string) bool {
 // Span is the time after Since and up to Until. A zero bound leaves that end open.
 type Span struct{ Since, Until time.Time }
 
-// Spent sums by a label the units that were spent from the buckets in a span of time. If there are
-// several, a bucket that sums its parts has only the units that no part has.
+// Spent sums by a label the units that were spent from the buckets in a span of time. Of
+// several buckets, one that sums its parts has only the units that are in no part.
 func (s Source) Spent(ctx context.Context, credential string, buckets []string, in Span,
 	label string) (Grouper, error) {
 	sums := make(Grouper)
@@ -148,7 +148,7 @@ func (s Source) Spent(ctx context.Context, credential string, buckets []string, 
 	return sums, nil
 }
 
-// withoutParts takes the charges of parts off the buckets that sum them.
+// withoutParts subtracts the charges of parts from the buckets that sum them.
 func (g Grouper) withoutParts(c config.Credential) {
 	for at, part := range g {
 		whole := [2]string{at[0], quota.WholeOf(part.Bucket)}

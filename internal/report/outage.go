@@ -58,7 +58,7 @@ func (o Outage) Text() string {
 		left = append(left, fmt.Sprintf("%d of %d units of %s", u.Units, o.AtMost, u.Bucket))
 	}
 	text := o.Credential
-	if len(left) == 0 && o.AtMost > 0 { // the prices are known only afterwards
+	if len(left) == 0 && o.AtMost > 0 { // prices are known only after the calls
 		left = append(left, fmt.Sprintf("%d units of each bucket", o.AtMost))
 	}
 	if len(left) > 0 {

@@ -123,9 +123,9 @@ func route[I, O any](s *Server, api huma.API, route, summary string,
 	huma.Register(api, o, answering(s, answer))
 }
 
-// withBody reads the body, up to a size, before the library does, which would answer 500 to one that
-// breaks off. It also makes the media type lower-case, as the library requires. From then on the
-// request has answerWithin: the end of the time for its body would cancel one that waits for the
+// withBody reads at most size bytes of the body before huma does, because huma answers 500 if the
+// body is cut off. It makes the media type lower-case, as huma requires. It then sets the read
+// deadline to answerWithin, because the body's deadline would cancel a request that waits for the
 // ledger.
 func withBody(api huma.API, size int64) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
@@ -214,8 +214,8 @@ var refusals = []struct {
 	{quota.ErrMalformed, http.StatusUnprocessableEntity},
 }
 
-// statusClientClosed is what nginx counts for a client that does not wait for the response: it is no
-// failure of the server.
+// statusClientClosed is nginx's status for a client that disconnects before the response. It is not
+// a failure of the server.
 const statusClientClosed = 499
 
 // problem returns the response to an error. It logs internal failures and hides their details.

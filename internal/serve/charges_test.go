@@ -404,7 +404,7 @@ func TestTraceOfACharge(t *testing.T) {
 	s.wants(s.get("/v1/log?by=label:trace"), 400)
 }
 
-// deadlineRecorder is a response that notes the deadline of its request's connection.
+// deadlineRecorder is a response that records the read deadline of the connection.
 type deadlineRecorder struct {
 	*httptest.ResponseRecorder
 	read time.Time

@@ -44,7 +44,7 @@ type page struct {
 // answer returns the page for a request.
 type answer func(ctx context.Context, r *http.Request, now time.Time) (page, error)
 
-// anyPage is the pattern of all pages that do not exist.
+// anyPage is the pattern that matches paths without a page.
 const anyPage = "GET /"
 
 // routes adds the pages to mux. This function is their table of contents.

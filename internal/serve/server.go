@@ -155,7 +155,7 @@ func writeProblem(w http.ResponseWriter, problem huma.StatusError) {
 	limit.WriteProblem(w, problem.GetStatus(), problem)
 }
 
-// answerWithin is the time to answer a request.
+// answerWithin is the maximum time to answer a request.
 const answerWithin = 30 * time.Second
 
 // Serve answers on the listener until ctx ends; requests under way then have grace to end. With

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestShopifyPoints checks the points that a query could take, and those that it takes by the rows
-// that it finds. TestPointsAgree in internal/costs compares the points of GitHub.
+// TestShopifyPoints checks the maximum points of a query, and the points that it takes for the rows
+// it finds. TestPointsAgree in internal/costs compares the points of GitHub.
 func TestShopifyPoints(t *testing.T) {
 	for _, test := range []struct {
 		query             string

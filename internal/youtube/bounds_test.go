@@ -160,8 +160,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// TestMistyped: a value of the wrong type is missing from its video, and the rest of the page is
-// read.
+// TestMistyped: a value of the wrong type counts as missing; the rest of the page is read.
 func TestMistyped(t *testing.T) {
 	for _, item := range []string{
 		`"statistics":{"viewCount":"many","likeCount":"-1","commentCount":"7"}`,

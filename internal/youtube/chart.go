@@ -44,8 +44,8 @@ func (c *Client) Chart(ctx context.Context, r ChartRequest) (page Page, err erro
 	return page, err
 }
 
-// pageOf reads a page. A value of the wrong type in a video is the same as none, but must not end
-// the chart or empty it.
+// pageOf reads a page. It treats a mistyped value in a video as missing. A mistyped list or page
+// token is an error, because it would empty or end the chart.
 func pageOf(body []byte) (Page, error) {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
@@ -64,7 +64,7 @@ func pageOf(body []byte) (Page, error) {
 	case !listed && list["items"] != nil:
 		bad = untrusted.Unusable{Path: "items", Problem: "is not a list"}
 	case !named && list["nextPageToken"] != nil:
-		bad = untrusted.Unusable{Path: "nextPageToken", Problem: "is not a text"}
+		bad = untrusted.Unusable{Path: "nextPageToken", Problem: "is not a string"}
 	case n > MaxPage:
 		bad = untrusted.Unusable{Path: "items",
 			Problem: fmt.Sprintf("is a list of %d, %d at most", n, MaxPage)}
