@@ -200,9 +200,9 @@ func differences(t *testing.T, text, models string) []costs.FeedDifference {
 	return compare(t, text, feed, "genai-prices")
 }
 
-// TestRefusedDifferences checks which changes of a row a person must accept: large ones, those after
-// a refused one, and a new row far below the price that applied to its key before. A model without
-// prices counts as missing from the feed; the others are compared.
+// TestRefusedDifferences checks which changes of a row a person must accept: large ones, those
+// after a refused one, and a new row far below the price that applied to its key before. A model
+// without prices counts as missing from the feed; the others are compared.
 func TestRefusedDifferences(t *testing.T) {
 	text := strings.Replace(list, "      old:", "      fam*: {input: 6, output: 60, write_1h: 2, "+
 		"context: 1, max_output: 1}\n      old:", 1)

@@ -123,8 +123,8 @@ const (
 	webSearch     = `"user":"[[search:3]]","tools":[{"type":"web_search"}]`
 	geminiContent = `POST /v1beta/models/gemini-2.5-flash:generateContent {"contents":[{"parts":[` +
 		`{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
-	geminiStream = `POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse {"contents":[{` +
-		`"parts":[{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
+	geminiStream = `POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse ` +
+		`{"contents":[{"parts":[{"text":"[[output:40]][[cached:9]][[reasoning:3]]"}]}]}`
 	azureChat = `POST /openai/deployments/gpt-5-mini/chat/completions?api-version=2025-01-01 {` +
 		`"model":"gpt-5-mini","messages":[{"role":"user","content":"[[output:40]][[cached:9]]"}],` +
 		`"max_completion_tokens":100}`

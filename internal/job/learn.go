@@ -100,6 +100,7 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 	if len(runs) < LearnLeast {
 		return nil, &TooFewRunsError{job, len(runs)}
 	}
+	learned := make(map[string]int64)
 	for _, bucket := range buckets {
 		units := make([]int64, len(runs))
 		for i, r := range runs {
@@ -107,15 +108,22 @@ func (h History) Learned(job string, buckets []string) (costs []quota.Cost, err 
 		}
 		slices.Sort(units)
 		if percentile := units[(len(units)*LearnPercent+99)/100-1]; percentile > 0 {
+			learned[bucket] = percentile
 			costs = append(costs, quota.Cost{Bucket: bucket, Units: percentile})
 		}
 	}
 	// Holding the parts also holds their sum, if a limit applies to it.
-	return slices.DeleteFunc(slices.Clone(costs), func(whole quota.Cost) bool {
-		return slices.ContainsFunc(costs, func(part quota.Cost) bool {
-			return part.Bucket != whole.Bucket && quota.WholeOf(part.Bucket) == whole.Bucket
-		})
-	}), nil
+	return slices.DeleteFunc(costs, func(c quota.Cost) bool { return isSum(c.Bucket, learned) }), nil
+}
+
+// isSum reports whether a bucket has parts among the buckets of the units.
+func isSum(whole string, units map[string]int64) bool {
+	for part := range units {
+		if part != whole && quota.WholeOf(part) == whole {
+			return true
+		}
+	}
+	return false
 }
 
 // Took returns the total units of the job's runs of the last week, by bucket, and the number of

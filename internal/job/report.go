@@ -97,12 +97,8 @@ func (r *run) bucketOf(name string) (string, error) {
 		}
 		return "", fmt.Errorf("unknown bucket %q: no limit or price names it", name)
 	}
-	held := slices.Collect(maps.Keys(r.out.Held))
-	own := slices.DeleteFunc(slices.Clone(held), func(whole string) bool {
-		return slices.ContainsFunc(held, func(part string) bool {
-			return part != whole && quota.WholeOf(part) == whole
-		})
-	})
+	own := slices.DeleteFunc(slices.Collect(maps.Keys(r.out.Held)),
+		func(bucket string) bool { return isSum(bucket, r.out.Held) })
 	if len(own) == 1 {
 		return own[0], nil
 	}

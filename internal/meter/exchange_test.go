@@ -227,7 +227,9 @@ func TestPlaceIsFree(t *testing.T) {
 func TestPlaceAndWindow(t *testing.T) {
 	for name, call := range map[string]func(*metered) *http.Request{
 		"anthropic": func(m *metered) *http.Request { return m.message(t.Context(), 50, false) },
-		"reddit":    func(m *metered) *http.Request { return m.request(t.Context(), "GET", "/api/v1/me", nil) },
+		"reddit": func(m *metered) *http.Request {
+			return m.request(t.Context(), "GET", "/api/v1/me", nil)
+		},
 	} {
 		m := openMetered(t, name, limitOn("requests", 100),
 			quota.Limit{Bucket: "requests", Units: 1, Window: quota.Window{Concurrent: true}})

@@ -2,12 +2,10 @@ package serve
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -402,36 +400,4 @@ func TestTraceOfACharge(t *testing.T) {
 		t.Errorf("%+v", entries)
 	}
 	s.wants(s.get("/v1/log?by=label:trace"), 400)
-}
-
-// deadlineRecorder is a response that records the read deadline of the connection.
-type deadlineRecorder struct {
-	*httptest.ResponseRecorder
-	read time.Time
-}
-
-func (r *deadlineRecorder) SetReadDeadline(at time.Time) error {
-	r.read = at
-	return nil
-}
-
-// A request that waits for the ledger may take as long as its response, not only as long as its
-// body: net/http cancels a request when the time to read its connection ends.
-func TestReadDeadline(t *testing.T) {
-	t.Parallel()
-	s := newEnv(t, limitedTo(t, hourly))
-	handler, err := s.server.Handler()
-	must(t, err)
-	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey,
-		&net.TCPAddr{IP: net.IPv6loopback})
-	for _, request := range []string{"POST /v1/charges", "DELETE /v1/holds/default.06fmjq2kx4a9bc"} {
-		method, path, _ := strings.Cut(request, " ")
-		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
-		begin := time.Now()
-		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost"+path,
-			strings.NewReader(`{"units":1}`)))
-		if got := w.read.Sub(begin); got < answerWithin {
-			t.Errorf("%s: %d, and cancelled after %v", request, w.Code, got)
-		}
-	}
 }

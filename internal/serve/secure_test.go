@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -13,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,5 +96,37 @@ func TestSecure(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("the server ended: %v", err)
 	default:
+	}
+}
+
+// deadlineRecorder is a response that records the read deadline of the connection.
+type deadlineRecorder struct {
+	*httptest.ResponseRecorder
+	read time.Time
+}
+
+func (r *deadlineRecorder) SetReadDeadline(at time.Time) error {
+	r.read = at
+	return nil
+}
+
+// TestReadDeadline: a request that waits for the ledger has as much time as its response, not only
+// that of its body, because net/http cancels a request at the read deadline of its connection.
+func TestReadDeadline(t *testing.T) {
+	t.Parallel()
+	s := newEnv(t, limitedTo(t, hourly))
+	handler, err := s.server.Handler()
+	must(t, err)
+	ctx := context.WithValue(t.Context(), http.LocalAddrContextKey,
+		&net.TCPAddr{IP: net.IPv6loopback})
+	for _, request := range []string{"POST /v1/charges", "DELETE /v1/holds/default.06fmjq2kx4a9bc"} {
+		method, path, _ := strings.Cut(request, " ")
+		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
+		begin := time.Now()
+		handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, method, "http://localhost"+path,
+			strings.NewReader(`{"units":1}`)))
+		if got := w.read.Sub(begin); got < answerWithin {
+			t.Errorf("%s: %d, and cancelled after %v", request, w.Code, got)
+		}
 	}
 }
