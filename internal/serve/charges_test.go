@@ -340,19 +340,6 @@ func TestDenialOfALabel(t *testing.T) {
 	}
 }
 
-// TestPublicWithoutTokens requires that a public server without tokens refuses charges: behind a
-// reverse proxy, every request comes from this machine.
-func TestPublicWithoutTokens(t *testing.T) {
-	t.Parallel()
-	serve := limitedTo(t, hourly)
-	s := newEnv(t, func(srv *Server) {
-		serve(srv)
-		srv.Public = true
-	})
-	s.wants(s.send(http.MethodPost, "/v1/charges", `{"units":1}`), 403, "set token_file:")
-	s.wants(s.get("/openapi.json"), 200)
-}
-
 // TestChargesTogether sends more concurrent charges than fit: exactly the limit is allowed.
 func TestChargesTogether(t *testing.T) {
 	t.Parallel()
